@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 from bench.measure import Row
 from ferrule.permissions.rules.rule import Subject
+from ferrule.permissions.shell.cover import CommandPart, parts
 from ferrule.permissions.shell.judge import judge
 from ferrule.permissions.shell.parse import parse
-from ferrule.permissions.shell.part import Part, parts
 from ferrule.permissions.shell.scene import Scene
 
 _SHORT = (
@@ -38,7 +38,7 @@ def _line(size: int) -> str:
     return _PART * ((size - 2) // len(_PART)) + "ls"
 
 
-def _analyse(command: str, folder: str, scene: Scene) -> list[Part]:
+def _analyse(command: str, folder: str, scene: Scene) -> list[CommandPart]:
     """Every command in the line, what it does, and which files it reads and writes."""
     return [part for one in parse(command, cwd=folder, roots=scene.roots).commands for part in parts(one)]
 

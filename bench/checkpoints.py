@@ -12,8 +12,8 @@ from statistics import median
 
 from bench.measure import Row, milliseconds, pairs, ratio
 from ferrule import Engine, Settings
-from ferrule.settings import Checkpoints, Sandbox
-from ferrule.workspace.checkpoint import Checkpoints as Kept
+from ferrule.checkpoints.checkpoint import Checkpoints as Kept
+from ferrule.settings.schema import CheckpointSettings, SandboxSettings
 
 TREES = {200: 40, 5_000: 20, 50_000: 8}
 """How many files a tree has → how often each pair is measured in it."""
@@ -53,7 +53,7 @@ def _git(tree: Path, *words: str, **more: str) -> str:
 
 
 def _engine(tree: Path, state: Path, *, keep: bool) -> Engine:
-    settings = Settings(sandbox=Sandbox(use="auto"), checkpoints=Checkpoints(keep=keep))
+    settings = Settings(sandbox=SandboxSettings(use="auto"), checkpoints=CheckpointSettings(keep=keep))
     return Engine(tree, settings=settings, state=state, ask=lambda _: True)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import ferrule
 from bench.measure import Row, milliseconds, ratio
 from ferrule import Engine, Settings
-from ferrule.tool_settings import LanguageServer, Lsp
+from ferrule.settings.schema import LanguageServer, LspSettings
 
 _ROUNDS = 150
 _SERVERS = {"ty": ("ty", "server"), "basedpyright": ("basedpyright-langserver", "--stdio")}
@@ -156,7 +156,7 @@ async def _definitions(name: str) -> tuple[list[float], list[float], list[float]
         os.mkdir(folder)
         bare = Bare(folder, _SERVERS[name])
         # Those that are named come first for their files.
-        settings = Settings(lsp=Lsp(servers={name: LanguageServer()}, start_seconds=120))
+        settings = Settings(lsp=LspSettings(servers={name: LanguageServer()}, start_seconds=120))
         try:
             async with Engine(folder, dialect="claude", settings=settings, state=os.path.join(top, "state")) as engine:
                 sides = Sides(folder, engine, bare)

@@ -9,8 +9,8 @@ from typing import Any
 
 from bench.measure import Row, milliseconds, pairs, ratio
 from ferrule import Engine, Settings
-from ferrule.support import process
-from ferrule.support.tree import Child
+from ferrule.system import run
+from ferrule.system.child import ChildProcess
 
 FILES = 5_000
 
@@ -67,14 +67,14 @@ async def _spawned(engine: Engine, name: str, values: dict) -> list[str]:
     """The command line that the tool really starts: the one that searches, not the one that looks for secret files."""
     seen: list[list[str]] = []
 
-    class Watched(Child):
+    class Watched(ChildProcess):
         def __init__(self, argv: Sequence[str], **more: Any) -> None:
             seen.append(list(argv))
             super().__init__(argv, **more)
 
-    vars(process)["Child"] = Watched
+    vars(run)["Child"] = Watched
     try:
         await engine.call(name, **values)
     finally:
-        vars(process)["Child"] = Child
+        vars(run)["Child"] = ChildProcess
     return max(seen, key=lambda argv: any("needle" in word for word in argv)) if name == "Grep" else seen[-1]

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from bench.measure import Row, milliseconds, pairs, peak_mb, ratio
 from ferrule import Call, Engine, Settings
-from ferrule.settings import Sandbox, Shell
+from ferrule.settings.schema import SandboxSettings, ShellSettings
 
 TEN_GIGABYTES = 10_000_000_000
 _WRITES = f"yes ferrule | head -c {TEN_GIGABYTES}"
@@ -40,7 +40,9 @@ async def _beside() -> tuple[list[float], list[float]]:
     """`Bash true` confined by namespaces, and unconfined, in turns."""
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as state:
         engines = [
-            Engine(folder, settings=Settings(sandbox=Sandbox(use=use)), state=f"{state}/{use}", ask=lambda _: True)
+            Engine(
+                folder, settings=Settings(sandbox=SandboxSettings(use=use)), state=f"{state}/{use}", ask=lambda _: True
+            )
             for use in ("namespaces", "none")
         ]
         async with engines[0], engines[1]:
@@ -56,7 +58,7 @@ async def _beside() -> tuple[list[float], list[float]]:
 
 async def _true(use: str) -> tuple[list[float], list[float]]:
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(sandbox=Sandbox(use=use))  # type: ignore[arg-type]  # from the list above
+        settings = Settings(sandbox=SandboxSettings(use=use))  # type: ignore[arg-type]  # from the list above
         async with Engine(folder, settings=settings, state=f"{folder}/state", ask=lambda _: True) as engine:
 
             async def ours() -> None:
@@ -92,7 +94,7 @@ def _at_once() -> Row:
 
 async def _beside_fewer() -> tuple[list[float], list[float]]:
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as state:
-        settings = Settings(sandbox=Sandbox(use="namespaces"))
+        settings = Settings(sandbox=SandboxSettings(use="namespaces"))
         async with Engine(folder, settings=settings, state=state, ask=lambda _: True) as engine:
 
             async def run(count: int) -> None:
@@ -113,7 +115,7 @@ def _floods() -> Iterator[Row]:
 
 async def _flood(folder: str) -> tuple[float, float]:
     """Megabytes by which the peak grows, and seconds, while a command writes ten gigabytes."""
-    settings = Settings(shell=Shell(log_mb=64), sandbox=Sandbox(use="none"))
+    settings = Settings(shell=ShellSettings(log_mb=64), sandbox=SandboxSettings(use="none"))
     async with Engine(folder, settings=settings, state=f"{folder}/state", ask=lambda _: True) as engine:
         await engine.call("Bash", cmd="yes | head -c 100000")
         before = peak_mb()
@@ -137,7 +139,7 @@ def _plain() -> float:
 async def _crowd() -> Row:
     """Seconds until 200 commands run in the background, each has been seen to run, and all are ended."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(sandbox=Sandbox(use="none"))
+        settings = Settings(sandbox=SandboxSettings(use="none"))
         async with Engine(
             folder, dialect="claude", settings=settings, state=f"{folder}/state", ask=lambda _: True
         ) as engine:

@@ -11,15 +11,12 @@ import time
 from collections.abc import Iterator
 
 from bench.measure import Row, ratio
-from ferrule.wire.anthropic.reader import AnthropicReader
-from ferrule.wire.anthropic.writer import AnthropicWriter
-from ferrule.wire.assemble import assemble
-from ferrule.wire.delta import Begun, Delta, Ended, UseBegun, UseEnded, UsePiece
-from ferrule.wire.openai_chat.reader import ChatReader
-from ferrule.wire.openai_chat.writer import ChatWriter
+from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
+from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
 from ferrule.wire.sse import EventReader, text
+from ferrule.wire.stream import assemble
 from ferrule.wire.translate import translate
-from ferrule.wire.turn import Use
+from ferrule.wire.turn import AnswerEnd, AnswerStart, Delta, Use, UseBegun, UseEnded, UsePiece
 
 SIZE = 200_000
 NETWORK_BYTES = 4096
@@ -78,9 +75,9 @@ def _stream(size: int, fragment: int) -> tuple[str, list[bytes]]:
     content = (LINE * (size // len(LINE) + 1))[:size]
     argument = json.dumps({"file_path": "src/file.py", "content": content}, ensure_ascii=False)
     pieces = [argument[at : at + fragment] for at in range(0, len(argument), fragment)]
-    deltas: list[Delta] = [Begun("msg_1", "claude"), UseBegun(0, "toolu_1", "Write")]
+    deltas: list[Delta] = [AnswerStart("msg_1", "claude"), UseBegun(0, "toolu_1", "Write")]
     deltas += [UsePiece(0, piece) for piece in pieces]
-    deltas += [UseEnded(0), Ended("tools")]
+    deltas += [UseEnded(0), AnswerEnd("tools")]
     writer = AnthropicWriter()
     stream = b"".join(text(event) for delta in deltas for event in writer.write(delta))
     return argument, [stream[at : at + NETWORK_BYTES] for at in range(0, len(stream), NETWORK_BYTES)]

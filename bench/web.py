@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.measure import Row, peak_mb
 from ferrule import Engine, Settings
-from ferrule.tool_settings import Web
+from ferrule.settings.schema import WebSettings
 
 PAGE_BYTES = 1 << 20
 _LARGE_BYTES = 20 << 20
@@ -87,7 +87,7 @@ async def session() -> AsyncIterator[tuple[Engine, Pages, str]]:
     pages = Pages()
     server = await asyncio.start_server(pages.serve, "127.0.0.1", 0)
     host = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    settings = Settings(web=Web(private_hosts=(host,), cache_seconds=0))
+    settings = Settings(web=WebSettings(private_hosts=(host,), cache_seconds=0))
     with tempfile.TemporaryDirectory() as folder:
         workspace = os.path.join(folder, "workspace")
         os.mkdir(workspace)

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from ferrule import Access, Answer, Context, Done, Limits, Question, Session, tool
 from ferrule.agent.events import AgentEvent, Called, Ended, Spoke, TurnEnded
+from ferrule.core.content import Text
 from ferrule.models.cues import calls, hangs, said
-from ferrule.models.scripted import Scripted
-from ferrule.wire.turn import Text
+from ferrule.models.recorder import Scripted
 
 
 @tool(touches=lambda path: [Access.read(path)])

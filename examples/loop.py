@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from ferrule import Engine
-from ferrule.wire.turn import Asked, Said, Text, Turn, Use
+from ferrule.core.content import Text
+from ferrule.wire.turn import ModelRequest, ModelResponse, Turn, Use
 from ferrule.wire.wire import call_of, load_wire, result_of
 
 API = "anthropic"  # or openai-chat, openai-responses or gemini: nothing below knows which
@@ -35,7 +36,7 @@ def send(body: dict[str, Any]) -> dict[str, Any]:
     """Stands for the HTTP call: takes a body of the API and gives an answer of the API."""
     assert body["model"] == MODEL
     part = next(SCRIPT)
-    said = Said(id="msg_1", model=MODEL, parts=(part,), reason="tools" if isinstance(part, Use) else "end")
+    said = ModelResponse(id="msg_1", model=MODEL, parts=(part,), reason="tools" if isinstance(part, Use) else "end")
     answer: dict[str, Any] = load_wire(API).said_out(said)
     return answer
 
@@ -47,7 +48,7 @@ async def main(folder: str) -> None:
         print(f"the model is shown {len(definitions)} tools")
         turns = [Turn("user", (Text("Make greet.py more polite."),))]
         while True:
-            asked = Asked(model=MODEL, turns=tuple(turns), definitions=definitions)
+            asked = ModelRequest(model=MODEL, turns=tuple(turns), definitions=definitions)
             said = wire.said_in(send(wire.asked_out(asked)))
             turns.append(Turn("assistant", said.parts))
             uses = [part for part in said.parts if isinstance(part, Use)]

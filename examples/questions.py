@@ -16,7 +16,7 @@ import os
 import tempfile
 
 from ferrule import Answer, Blocked, Done, Engine, Event, Question, Settings, Started
-from ferrule.settings import Sandbox
+from ferrule.settings.schema import SandboxSettings
 
 
 def ask(question: Question) -> Answer:
@@ -38,7 +38,7 @@ def listen(event: Event) -> None:
 
 async def main() -> None:
     # Confined commands would run without a question: what they change can be undone.
-    settings = Settings(sandbox=Sandbox(auto_allow=False))
+    settings = Settings(sandbox=SandboxSettings(auto_allow=False))
     async with Engine(".", ask=ask, settings=settings, on_event=listen) as engine:
         await engine.call("create_file", path="a.txt", content="hello\n")
         await engine.call("Bash", cmd="echo hello > b.txt")

@@ -22,7 +22,7 @@ import msgspec
 from ferrule import Answer, Question, Session
 from ferrule.agent.events import AgentEvent
 from ferrule.models.cues import calls, said
-from ferrule.models.scripted import Scripted
+from ferrule.models.recorder import Scripted
 
 HEAD = b"HTTP/1.1 %s\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 PATIENCE_SECONDS = 60.0

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from ferrule.dialects.dialect import load_dialect
-from ferrule.registry.entry import ON_REQUEST
-from ferrule.registry.registry import Later, Registry
+from ferrule.registry.entry import ON_REQUEST, Later
+from ferrule.registry.registry import Registry
 from ferrule.tools import BUILTIN, load
 
 

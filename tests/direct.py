@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 from ferrule.context import CallContext
 from ferrule.core.call import Call
 from ferrule.core.tool import AnyTool
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
 from ferrule.services import Services
-from ferrule.settings import Files, Settings
-from ferrule.support.threads import Threads
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
+from ferrule.settings.schema import FileSettings, Settings
+from ferrule.system.threads import Threads
 
 if TYPE_CHECKING:
     from ferrule.core.access import Access
@@ -21,7 +21,7 @@ class Direct:
 
     def __init__(self, folder: str | os.PathLike[str], *, guarded_allow: tuple[str, ...] = ()) -> None:
         self.jail = Jail(os.fspath(folder))
-        settings = Settings(files=Files(guarded_allow=guarded_allow))
+        settings = Settings(files=FileSettings(guarded_allow=guarded_allow))
         self.services = Services(self.jail, settings, os.path.join(os.fspath(folder), os.pardir, "state"))
         self.notes: list[str] = []
         self.touches: tuple[Access, ...] = ()

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ferrule.support.diff import Change, changes
-from ferrule.workspace.textfile import Binary, TextFile, line_mark, lines, parse
+from ferrule.files.diff import DiffChange, changes
+from ferrule.files.text import Binary, TextFile, line_mark, lines, parse
 
 
 def codex_patch(before: Mapping[str, bytes | None], after: Mapping[str, bytes | None], *, context: int = 3) -> str:
@@ -73,9 +73,9 @@ def update(old: Sequence[str], new: Sequence[str], *, context: int = 3) -> list[
     return out
 
 
-def _grouped(found: Sequence[Change], total: int, context: int) -> Iterator[tuple[int, int, list[Change]]]:
+def _grouped(found: Sequence[DiffChange], total: int, context: int) -> Iterator[tuple[int, int, list[DiffChange]]]:
     """Changes that share context, with the first and the last line of each group."""
-    group: list[Change] = []
+    group: list[DiffChange] = []
     for change in found:
         if group and change.start - group[-1].end > 2 * context:
             yield max(0, group[0].start - context), min(total, group[-1].end + context), group
@@ -85,7 +85,7 @@ def _grouped(found: Sequence[Change], total: int, context: int) -> Iterator[tupl
         yield max(0, group[0].start - context), min(total, group[-1].end + context), group
 
 
-def _is_clear(old: Sequence[str], hunks: Sequence[tuple[int, int, list[Change]]], at: int) -> bool:
+def _is_clear(old: Sequence[str], hunks: Sequence[tuple[int, int, list[DiffChange]]], at: int) -> bool:
     """Does the hunk fit one place only, after the one before it?"""
     start, end, _ = hunks[at]
     if start == end:

@@ -6,16 +6,16 @@ from hypothesis import strategies as st
 
 from ferrule import Engine
 from ferrule.core.errors import ConfigError
-from ferrule.given import layers_of, settled
-from ferrule.layered import PROJECT_MAY, File, Name, described, layered, leaves, value_of
+from ferrule.engine.build import layers_of, settled
 from ferrule.permissions.layers import project_files
 from ferrule.permissions.trust import Trust
-from ferrule.settings import Settings
+from ferrule.settings.layers import PROJECT_MAY, LayerFile, Name, described, layered, leaves, value_of
+from ferrule.settings.schema import Settings
 
 
 def together(**files: str):
     names: dict[str, Name] = {"managed": "managed", "user": "user", "project": "project"}
-    return layered([File(names[layer], f"/{layer}.toml", text.encode()) for layer, text in files.items()])
+    return layered([LayerFile(names[layer], f"/{layer}.toml", text.encode()) for layer, text in files.items()])
 
 
 def test_without_files_everything_has_its_default():
@@ -146,8 +146,8 @@ def test_a_trusted_project_chooses_its_dialect_until_its_file_changes(project, t
 
 def test_what_a_session_wants_counts_over_the_files_and_under_the_machine_s():
     files = [
-        File("managed", "/managed.toml", b"[models]\nretries = 1"),
-        File("user", "/user.toml", b'[models]\nretries = 2\nquiet_seconds = 5\n[permissions]\ndeny = ["Bash"]'),
+        LayerFile("managed", "/managed.toml", b"[models]\nretries = 1"),
+        LayerFile("user", "/user.toml", b'[models]\nretries = 2\nquiet_seconds = 5\n[permissions]\ndeny = ["Bash"]'),
     ]
     over = {"models": {"retries": 3, "quiet_seconds": 7, "effort": "low"}, "permissions": {"deny": ["Edit"]}}
 
@@ -162,7 +162,7 @@ def test_without_the_user_s_files_only_how_the_machine_is_used_stays(sources):
     user = b'[models]\nretries = 2\n[permissions]\ndeny = ["Bash"]\n[skills]\nfolders = ["s"]\n'
     user += b'[[hooks.Stop]]\ncommand = "x"\n[mcp.servers.a]\ncommand = "x"\n'
 
-    settings = layered([File("user", "/user.toml", user)], {"sources": sources}).settings
+    settings = layered([LayerFile("user", "/user.toml", user)], {"sources": sources}).settings
 
     kept = (settings.permissions.deny, settings.skills.folders, set(settings.hooks), set(settings.mcp.servers))
     assert kept == ((("Bash",), ("s",), {"Stop"}, {"a"}) if "user" in sources else ((), (), set(), set()))

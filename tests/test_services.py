@@ -5,14 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from ferrule.checkpoints.undo import Undo
+from ferrule.files.guidance import Guidance
+from ferrule.files.jail import Jail
+from ferrule.files.journal import Journal
+from ferrule.files.transaction import Writer
 from ferrule.output.store import Store
 from ferrule.services import Services
-from ferrule.settings import Settings
-from ferrule.workspace.guidance import Guidance
-from ferrule.workspace.journal import Journal
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.transaction import Writer
-from ferrule.workspace.undo import Undo
+from ferrule.settings.schema import Settings
 
 ASKED = (Writer, Undo, Journal, Store, Guidance)
 

@@ -7,13 +7,13 @@ import pytest
 
 from ferrule import Engine
 from ferrule.core.errors import ConfigError
-from ferrule.settings import (
-    Files,
-    Limits,
+from ferrule.settings.schema import (
+    FileSettings,
+    LimitSettings,
     Output,
     Settings,
-    Shell,
-    Undo,
+    ShellSettings,
+    UndoSettings,
     load_settings,
     settings_path,
     state_folder,
@@ -54,11 +54,11 @@ def written(tmp_path, text: str | bytes) -> str:
 def test_the_defaults():
     assert Settings() == Settings(
         dialect="amp",
-        limits=Limits(seconds=120.0, parallel=32),
-        files=Files(add_dirs=(), guarded_allow=()),
-        shell=Shell(seconds=None, log_mb=1024, keep_env=()),
+        limits=LimitSettings(seconds=120.0, parallel=32),
+        files=FileSettings(add_dirs=(), guarded_allow=()),
+        shell=ShellSettings(seconds=None, log_mb=1024, keep_env=()),
         output=Output(keep_days=7.0, keep_mb=2048),
-        undo=Undo(keep_days=30.0, keep_mb=512),
+        undo=UndoSettings(keep_days=30.0, keep_mb=512),
     )
 
 
@@ -81,18 +81,18 @@ def test_a_file_that_is_named_and_not_there_is_an_error(tmp_path, monkeypatch):
 def test_a_file_can_say_everything(tmp_path):
     assert load_settings(written(tmp_path, WHOLE)) == Settings(
         dialect="amp",
-        limits=Limits(seconds=60.0, parallel=4),
-        files=Files(add_dirs=("/data", "~/notes"), guarded_allow=(".vscode/settings.json",)),
-        shell=Shell(seconds=600.0, log_mb=10, keep_env=("GITHUB_TOKEN",)),
+        limits=LimitSettings(seconds=60.0, parallel=4),
+        files=FileSettings(add_dirs=("/data", "~/notes"), guarded_allow=(".vscode/settings.json",)),
+        shell=ShellSettings(seconds=600.0, log_mb=10, keep_env=("GITHUB_TOKEN",)),
         output=Output(keep_days=1.0, keep_mb=64),
-        undo=Undo(keep_days=2.5, keep_mb=32),
+        undo=UndoSettings(keep_days=2.5, keep_mb=32),
     )
 
 
 def test_a_file_that_says_one_thing_changes_one_thing(tmp_path):
     settings = load_settings(written(tmp_path, "[shell]\nlog_mb = 1\n"))
 
-    assert settings == Settings(shell=Shell(log_mb=1))
+    assert settings == Settings(shell=ShellSettings(log_mb=1))
 
 
 @pytest.mark.parametrize(

@@ -13,16 +13,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ferrule.agent.budget import Limits
 from ferrule.agent.events import AgentEvent, Called, Ended, Spoke, Thought, TurnBegan, TurnEnded
+from ferrule.agent.limits import Limits
 from ferrule.agent.session import Session
 from ferrule.core.events import Done
-from ferrule.models.load import load_model
-from ferrule.models.model import Again, Model
-from ferrule.permissions.asker import Everybody
-from ferrule.settings import Settings
-from ferrule.wire.delta import Delta
-from ferrule.wire.turn import Asked
+from ferrule.models.catalog import load_model
+from ferrule.models.model import Model, RetryNotice
+from ferrule.permissions.ask import Everybody
+from ferrule.settings.schema import Settings
+from ferrule.wire.turn import Delta, ModelRequest
 from trials.trial import Place, Row, Trial
 
 GOAL = 12
@@ -95,7 +94,7 @@ class _Kept:
         self.name, self.model, self.wire, self.prices = model.name, model.model, model.wire, model.prices
         self.window, self.most_output = model.window, model.most_output
 
-    def ask(self, asked: Asked) -> AsyncIterator[Delta | Again]:
+    def ask(self, asked: ModelRequest) -> AsyncIterator[Delta | RetryNotice]:
         return self._model.ask(asked)
 
     async def close(self) -> None:

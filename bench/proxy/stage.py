@@ -14,14 +14,12 @@ from bench.proxy.hear import Clients, Heard
 from bench.proxy.seen import Seen, seen
 from bench.proxy.talk import APIS, Ask
 from bench.proxy.upstream import Got, Play, Upstream, serving
-from ferrule.agent_settings import ModelHost, Models
-from ferrule.proxy_settings import Proxy
 from ferrule.serve.proxy.exchange import Shop
-from ferrule.serve.proxy.records import Records
+from ferrule.serve.proxy.records import RequestRecords
 from ferrule.serve.proxy.routes import Routes
 from ferrule.serve.proxy.server import serve_proxy
 from ferrule.serve.proxy.upstreams import Upstreams
-from ferrule.settings import Settings
+from ferrule.settings.schema import ModelHost, Models, ProxySettings, Settings
 
 TOKEN = "the-token-of-the-table"  # a loopback server of this process
 HOSTS = {
@@ -210,7 +208,7 @@ async def _app(url: str, *, proxy: dict[str, Any], quiet_seconds: float = 20.0) 
     }
     keys = ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "MISTRAL_API_KEY")
     # A model that failed often is asked all the same: every case stands for itself.
-    routing = Proxy(**{"failures": 1_000_000, **proxy, "models": {**_ALIASES, **proxy.get("models", {})}})
+    routing = ProxySettings(**{"failures": 1_000_000, **proxy, "models": {**_ALIASES, **proxy.get("models", {})}})
     settings = msgspec.structs.replace(
         Settings(), models=Models(hosts=hosts, quiet_seconds=quiet_seconds), proxy=routing
     )
@@ -218,7 +216,7 @@ async def _app(url: str, *, proxy: dict[str, Any], quiet_seconds: float = 20.0) 
     routes = Routes(routing, settings.models, lambda: "vllm:m", upstreams.is_usable)
     listening = socket.create_server(("127.0.0.1", 0))
     started = asyncio.Event()
-    shop = Shop(settings.proxy, routes, upstreams, Records())
+    shop = Shop(settings.proxy, routes, upstreams, RequestRecords())
     serve = serve_proxy(shop, listening, host="127.0.0.1", token=TOKEN, ready=started.set)
     running = asyncio.create_task(serve)
     try:

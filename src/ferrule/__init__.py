@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ferrule.agent.attachments import attach
-    from ferrule.agent.budget import Limits
+    from ferrule.agent.limits import Limits
     from ferrule.agent.session import Session
     from ferrule.core.access import EVERYTHING, Access
-    from ferrule.core.call import Call
+    from ferrule.core.call import Call, Failure, Reply
     from ferrule.core.content import Document, Image, Text
     from ferrule.core.errors import ConfigError, Denied, FerruleError, ToolFailure
     from ferrule.core.events import (
@@ -24,26 +24,25 @@ if TYPE_CHECKING:
         ToolsChanged,
     )
     from ferrule.core.face import Face
-    from ferrule.core.reply import Failure, Reply
     from ferrule.core.tool import Context, Tool
     from ferrule.core.version import __version__
-    from ferrule.dialects.dialect import Dialect
-    from ferrule.dialects.families.claude.definition import claude_code_definition, is_claude_code_tool
-    from ferrule.dialects.pick import pick
-    from ferrule.engine import Engine
-    from ferrule.execute.hooks.hook import Hook
+    from ferrule.dialects.claude import claude_code_definition, is_claude_code_tool
+    from ferrule.dialects.dialect import Dialect, pick
+    from ferrule.engine.engine import Engine
+    from ferrule.engine.sync import SyncEngine
+    from ferrule.hooks.hook import Hook
     from ferrule.models.model import ModelError
-    from ferrule.permissions.asker import Answer, Question
+    from ferrule.permissions.ask import Answer, Question
     from ferrule.permissions.decision import Decision
-    from ferrule.permissions.modes import ModeConfig
-    from ferrule.settings import Settings
+    from ferrule.permissions.toolset import ModeConfig
+    from ferrule.settings.schema import Settings
     from ferrule.sources.function import tool
-    from ferrule.sync import SyncEngine
+
 
 _HOMES = {
     "EVERYTHING": "core.access",
     "Access": "core.access",
-    "Answer": "permissions.asker",
+    "Answer": "permissions.ask",
     "Blocked": "core.events",
     "Call": "core.call",
     "ConfigError": "core.errors",
@@ -53,26 +52,26 @@ _HOMES = {
     "Dialect": "dialects.dialect",
     "Document": "core.content",
     "Done": "core.events",
-    "Engine": "engine",
+    "Engine": "engine.engine",
     "Event": "core.events",
     "Face": "core.face",
-    "Failure": "core.reply",
+    "Failure": "core.call",
     "FerruleError": "core.errors",
     "FileEdit": "core.events",
-    "Hook": "execute.hooks.hook",
+    "Hook": "hooks.hook",
     "Image": "core.content",
-    "Limits": "agent.budget",
-    "ModeConfig": "permissions.modes",
+    "Limits": "agent.limits",
+    "ModeConfig": "permissions.toolset",
     "ModelError": "models.model",
     "Prepared": "core.events",
     "Progress": "core.events",
-    "Question": "permissions.asker",
-    "Reply": "core.reply",
+    "Question": "permissions.ask",
+    "Reply": "core.call",
     "Reported": "core.events",
     "Session": "agent.session",
-    "Settings": "settings",
+    "Settings": "settings.schema",
     "Started": "core.events",
-    "SyncEngine": "sync",
+    "SyncEngine": "engine.sync",
     "Text": "core.content",
     "TodosChanged": "core.events",
     "Tool": "core.tool",
@@ -80,9 +79,9 @@ _HOMES = {
     "ToolsChanged": "core.events",
     "__version__": "core.version",
     "attach": "agent.attachments",
-    "claude_code_definition": "dialects.families.claude.definition",
-    "is_claude_code_tool": "dialects.families.claude.definition",
-    "pick": "dialects.pick",
+    "claude_code_definition": "dialects.claude",
+    "is_claude_code_tool": "dialects.claude",
+    "pick": "dialects.dialect",
     "tool": "sources.function",
 }
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from ferrule.context import CallContext
 from ferrule.core.access import MODE, UNKNOWN, Access
+from ferrule.core.call import Changes
 from ferrule.core.errors import ToolFailure
-from ferrule.core.reply import Changes
 from ferrule.services import Services
-from ferrule.support.threads import Threads
+from ferrule.system.threads import Threads
 
 _PATIENCE_SECONDS = 1.0
 _BEAT_SECONDS = 1.0

@@ -11,23 +11,24 @@ from ferrule.core.access import Access
 from ferrule.core.call import Call
 from ferrule.core.errors import FerruleError
 from ferrule.core.events import Event, Progress
-from ferrule.core.preview import Preview
+from ferrule.core.tool import Preview
+from ferrule.files.jail import Jail
+from ferrule.files.ledger import Ledger
 from ferrule.output.clean import clean
 from ferrule.services import Services
-from ferrule.support.threads import Threads
-from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.paths import Jail
+from ferrule.system.threads import Threads
 
 if TYPE_CHECKING:
+    from ferrule.core.call import Changes, Stop
     from ferrule.core.events import Done
     from ferrule.core.face import Face
-    from ferrule.core.reply import Changes, Stop
-    from ferrule.support.highlights import Found
+    from ferrule.system.highlights import OutputHighlights
+
 
 S = TypeVar("S")
 
 
-class Watch(Protocol):
+class MessageWatch(Protocol):
     """Looks at a message from before its first call until after its last."""
 
     def holds(self, done: "Done") -> bool:
@@ -100,7 +101,7 @@ class CallContext:
         """The face in whose words its arguments came."""
         self.missing = 0
         """Characters that the tool has left out of the middle of its output."""
-        self.found: Callable[[], Found] | None = None
+        self.found: Callable[[], OutputHighlights] | None = None
         """Finds the lines of it that matter."""
         self.spelled: dict[str, str] = {}
         """Real path → the same as the caller spelled it, with its links."""
@@ -127,7 +128,7 @@ class CallContext:
         """Id and path of the log that the tool asked for."""
         self.kept: int | None = None
         """The size of the log, when the tool says that it is worth keeping."""
-        self.watch: Watch | None = None
+        self.watch: MessageWatch | None = None
         """Who has something to say of the whole message when its calls are over."""
         self.alive: Callable[[], None] | None = None
         """Starts the time limit anew; set while the body runs."""
@@ -224,7 +225,7 @@ class CallContext:
         self.kept = size_bytes
         self.missing = missing
 
-    def mark(self, find: "Callable[[], Found]") -> None:
+    def mark(self, find: "Callable[[], OutputHighlights]") -> None:
         self.found = find
 
     def finish(self) -> None:

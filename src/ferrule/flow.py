@@ -1,50 +1,133 @@
-"""The life of a call, stage by stage. This file alone knows the order.
+"""Take a call through its stages in order, and make the reply for each way in which it ends.
+
+This file alone knows the order:
 
 prepare   name → face and tool → arguments → what it touches → ticket     no await: keeps the model's order
 perform   permission → turn → body → words → bounds → reply               awaits: calls overlap
 
-The user's hooks, where there are any, are told of all calls of a message before the first is prepared.
+The user's hooks, if there are any, are told of all calls of a message before the first is prepared.
 """
 
 import asyncio
+import contextlib
 import functools
+import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from ferrule.answering import refusal, reply_of, stop
 from ferrule.arguments.arguments import Arguments
 from ferrule.call_checkpoint import CallCheckpoints
 from ferrule.context import CallContext
 from ferrule.core.access import Access, declared
-from ferrule.core.args import Args
-from ferrule.core.call import Call
-from ferrule.core.errors import BadArguments, ToolFailure, UnknownTool
+from ferrule.core.call import Call, Failure, Reply, Status, Stop, spoken
+from ferrule.core.errors import BadArguments, Denied, ToolFailure, UnknownTool
 from ferrule.core.events import Blocked, Done, Event, FileEdit, Prepared, Started
 from ferrule.core.face import Face
-from ferrule.core.preview import Preview
-from ferrule.core.reply import Reply, Stop
-from ferrule.core.tool import AnyTool
-from ferrule.execute.repeats import Repeats
-from ferrule.execute.runner import Runner
-from ferrule.output.bounds import Bounds
-from ferrule.permissions.case import Case
+from ferrule.core.tool import AnyTool, Args, Preview
+from ferrule.execute import Repeats, ToolRunner
+from ferrule.files.jail import Jail
+from ferrule.output.bounds import BoundedResult, OutputLimiter
+from ferrule.output.clean import clean, clean_value
+from ferrule.permissions.decision import Case
 from ferrule.permissions.gate import Admitted, Gate, Previewing
 from ferrule.registry.registry import Registry
-from ferrule.schedule.scheduler import Scheduler
-from ferrule.schedule.ticket import Ticket
-from ferrule.workspace.paths import Jail
+from ferrule.schedule import Scheduler, Ticket
 
 if TYPE_CHECKING:
-    from ferrule.notices import Notices
-    from ferrule.telling import Hooks, Told
+    from ferrule.after_edits import Notices
+    from ferrule.core.elsewhere import Mixed
+    from ferrule.hooks.protocol import CallHooks, HookOutcome
+
+
+_log = logging.getLogger("ferrule")
+_log.addHandler(logging.NullHandler())  # silent unless the program that uses us listens
+
+
+_DATA_BYTES = 8 << 20
+"""Of a structured result, for programs; what a model reads is bounded more tightly."""
+
+
+def reply_of(call: Call, ctx: CallContext, outcome: Any, bounded: BoundedResult, *, failed: bool, now: float) -> Reply:
+    """A reply for a call that ran to its end; to some families an outcome may be an error."""
+    # By what it has: whoever only reads files does not load what tools from elsewhere answer.
+    structured, parts = _elsewhere(outcome, ctx) if hasattr(outcome, "structured") else (None, ())
+    return Reply(
+        id=call.id,
+        name=call.name,
+        status="error" if failed else "done",
+        result=None if failed else bounded.result,
+        error=Failure(spoken(bounded.result), "failed") if failed else None,
+        track_files=tuple(ctx.tracked),
+        notes=tuple(ctx.notes),
+        output_id=bounded.output_id,
+        started=ctx.started,
+        ended=now,
+        structured=structured,
+        parts=parts,
+    )
+
+
+def _elsewhere(outcome: "Mixed", ctx: CallContext) -> tuple[Any, tuple[Any, ...]]:
+    """What a tool from elsewhere answered as data: its structured result, and its parts as MCP writes them."""
+    from ferrule.wire.mcp import blocks_of  # for tools from elsewhere
+
+    data = (clean_value(outcome.structured), tuple(clean_value(blocks_of(outcome))))
+    size = len(msgspec.json.encode(data)) if outcome.structured is not None or data[1] else 0
+    if size > _DATA_BYTES:
+        ctx.note(f"Its answer as data was left out: {size:,} bytes are more than {_DATA_BYTES:,}.")
+        return None, ()
+    return data
+
+
+def _clean(failure: Failure) -> Failure:
+    """Words of files and programs may be part of it; none of them steers a terminal."""
+    return Failure(clean(failure.message), failure.error_code, failure.absolute_path)
+
+
+def refusal(call: Call, ctx: CallContext, face: Face | None, error: BaseException, now: float) -> Reply:
+    """A reply for a call that did not end well."""
+    status: Status
+    if isinstance(error, Denied | ToolFailure) and error.note:
+        ctx.note(error.note)
+    if isinstance(error, asyncio.CancelledError):
+        status, failure = "cancelled", Failure("The call was cancelled.")
+    elif isinstance(error, Denied):
+        status, failure = "rejected-by-user", Failure(error.message, error.code, error.path)
+    elif isinstance(error, ToolFailure):
+        status, failure = "error", Failure(face.sentence(error) if face else error.message, error.code, error.path)
+    else:
+        _log.error("%s failed", call.name, exc_info=error)
+        status, failure = "error", Failure(f"{call.name} failed inside: {type(error).__name__}: {error}", "bug")
+    return Reply(
+        id=call.id,
+        name=call.name,
+        status=status,
+        error=_clean(failure),
+        track_files=tuple(ctx.tracked),
+        notes=tuple(ctx.notes),
+        started=ctx.started,
+        ended=now,
+        stop=Stop("user", error.message) if isinstance(error, Denied) and error.stop else ctx.stop,
+    )
+
+
+async def stop(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel all and wait until each has cleaned up, however often somebody cancels meanwhile."""
+    pending = set(tasks)
+    for task in pending:
+        task.cancel()
+    while pending:
+        with contextlib.suppress(asyncio.CancelledError):
+            _, pending = await asyncio.wait(pending)
+
 
 CHANGED_COMMAND = "The user changed your command to"
 _OURS = ("ferrule.tools.", "ferrule.agent.")
 
 
-class Ready(NamedTuple):
+class ScheduledCall(NamedTuple):
     """A call that is understood and has its place in the order."""
 
     call: Call
@@ -88,12 +171,12 @@ class Flow:
         arguments: Arguments,
         gate: Gate,
         scheduler: Scheduler,
-        runner: Runner,
-        bounds: Bounds,
+        runner: ToolRunner,
+        bounds: OutputLimiter,
         emit: Callable[[Event], None],
         clock: Callable[[], float],
         checkpoints: CallCheckpoints,
-        hooks: "Hooks | None" = None,
+        hooks: "CallHooks | None" = None,
         context_kind: Literal["thread", "subagent"] = "thread",
     ) -> None:
         self.context = context
@@ -126,14 +209,14 @@ class Flow:
             prepared = [self.prepare(call) for call in calls]
         if approved:
             prepared = [
-                one._replace(consented=True) if isinstance(one, Ready) and one.call.id in approved else one
+                one._replace(consented=True) if isinstance(one, ScheduledCall) and one.call.id in approved else one
                 for one in prepared
             ]
         watch = self.notices.begin(_watched(prepared), self.emit) if self.notices is not None else None
         tasks = {
             at: asyncio.create_task(self.perform(ready))
             for at, ready in enumerate(prepared)
-            if isinstance(ready, Ready)
+            if isinstance(ready, ScheduledCall)
         }
         self._running.update(tasks.values())
         try:
@@ -155,9 +238,9 @@ class Flow:
             for reply, call in zip(replies, calls, strict=True)
         ]
 
-    async def _tell(self, hooks: "Hooks", calls: Sequence[Call]) -> "list[Told]":
+    async def _tell(self, hooks: "CallHooks", calls: Sequence[Call]) -> "list[HookOutcome]":
         """Every call as the hooks leave it. None is looked at before all are told: the order stays the model's."""
-        from ferrule.telling import told  # for sessions with hooks
+        from ferrule.hooks.protocol import told  # for sessions with hooks
 
         tasks = [asyncio.create_task(hooks.before(call)) for call in calls]
         self._running.update(tasks)
@@ -182,7 +265,7 @@ class Flow:
         """Stop every running call and wait until each has cleaned up."""
         await stop(self._running)
 
-    def prepare(self, call: Call, hooked: "Told | None" = None) -> Ready | Reply:
+    def prepare(self, call: Call, hooked: "HookOutcome | None" = None) -> ScheduledCall | Reply:
         """Understand a call and give it its place in the order."""
         ready = self.look(call)
         if hooked is not None and hooked.verdict == "cancelled":
@@ -192,12 +275,12 @@ class Flow:
             ready.ctx.stop = Stop("hook", hooked.stop) if hooked.stop else None
             for note in hooked.notes:
                 ready.ctx.note(note)
-        if isinstance(ready, Ready):
+        if isinstance(ready, ScheduledCall):
             self.emit(self._prepared(ready))
             return self._placed(ready)
         return self._end(call, ready.ctx, ready.face, ready.error)
 
-    def _prepared(self, ready: Ready) -> Prepared:
+    def _prepared(self, ready: ScheduledCall) -> Prepared:
         call, face, ctx = ready.call, ready.face, ready.ctx
         arguments = dict(ctx.input)
         if face.usual or face.fill:
@@ -213,11 +296,11 @@ class Flow:
             arguments=arguments,
         )
 
-    def _placed(self, ready: Ready) -> Ready:
+    def _placed(self, ready: ScheduledCall) -> ScheduledCall:
         waits = ready.tool.waits
         return ready._replace(ticket=self.scheduler.ticket(() if waits else ready.touches, slotless=waits))
 
-    def look(self, call: Call) -> "Ready | Unready":
+    def look(self, call: Call) -> "ScheduledCall | Unready":
         """Which tool, with which arguments, touching what."""
         ctx, face = self.context(call), None
         is_unseen = self.registry.is_waiting(call.name)
@@ -238,13 +321,13 @@ class Flow:
         except BadArguments as error:
             if not is_unseen or face is None:
                 return Unready(ctx, face, error)
-            from ferrule.registry.unknown import not_loaded  # only a mistake pays for it
+            from ferrule.registry.names import not_loaded  # only a mistake pays for it
 
             # Who has never seen the parameters is told them with what is wrong.
             return Unready(ctx, face, not_loaded(call.name, face, str(error)))
         except Exception as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return Unready(ctx, face, error)
-        return Ready(call, face, tool, args, touches, ctx)
+        return ScheduledCall(call, face, tool, args, touches, ctx)
 
     def misfit(self, call: Call) -> ToolFailure | None:
         """Why a name and its arguments make no call of a tool here; None where they do, also one that would fail."""
@@ -252,7 +335,7 @@ class Flow:
         error = looked.error if isinstance(looked, Unready) else None
         return error if isinstance(error, UnknownTool | BadArguments) else None
 
-    async def perform(self, ready: Ready) -> Reply:
+    async def perform(self, ready: ScheduledCall) -> Reply:
         """Let a call pass, wait for its turn, run it, put it into words and bound them."""
         call, ctx, ticket = ready.call, ready.ctx, ready.ticket
         assert ticket is not None
@@ -271,7 +354,7 @@ class Flow:
             return await self._exchange(ready, end.input)
         return self._end(call, ctx, ready.face, end)
 
-    async def _exchange(self, ready: Ready, given: dict[str, Any]) -> Reply:
+    async def _exchange(self, ready: ScheduledCall, given: dict[str, Any]) -> Reply:
         """Make the call with the input that the user gave instead, as if it had come now: it is looked at like any."""
         call = Call(ready.face.name, given, ready.call.id)
         hooked, stop_by, notes = ready.ctx.hooked, ready.ctx.stop, list(ready.ctx.notes)
@@ -295,7 +378,7 @@ class Flow:
             other.ctx.note(f"{CHANGED_COMMAND} {now} before they allowed it.")
         return await self.perform(self._placed(other)._replace(agreed=True))
 
-    async def _run(self, ready: Ready, ticket: Ticket) -> Reply | BaseException:
+    async def _run(self, ready: ScheduledCall, ticket: Ticket) -> Reply | BaseException:
         """What came of it, whatever that is: every call gets its answer."""
         call, face, tool, args, ctx = ready.call, ready.face, ready.tool, ready.args, ready.ctx
         try:
@@ -330,7 +413,7 @@ class Flow:
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - a bug in a tool harms its own call only
             return error
 
-    async def _admit(self, ready: Ready, ticket: Ticket) -> Admitted:
+    async def _admit(self, ready: ScheduledCall, ticket: Ticket) -> Admitted:
         """Let it in, or raise. What a person was shown of it and agreed to is kept: nothing else is written."""
         preview = None
         if _previews(ready.tool):
@@ -345,14 +428,14 @@ class Flow:
         ready.ctx.agreed = admitted.agreed
         return admitted
 
-    async def _tell_end(self, hooks: "Hooks", call: Call, reply: Reply) -> Reply:
+    async def _tell_end(self, hooks: "CallHooks", call: Call, reply: Reply) -> Reply:
         """The reply with the word of the hooks on it; what has happened stays told if they are stopped or fail."""
         try:
             return await hooks.after(call, reply)
         except (Exception, asyncio.CancelledError):  # noqa: BLE001 - they are the user's own code
             return reply
 
-    def _again(self, ready: Ready) -> tuple[Ready, bool]:
+    def _again(self, ready: ScheduledCall) -> tuple[ScheduledCall, bool]:
         """The call as it is now that its turn has come: the shell may have gone to another folder since."""
         if not any(access.kind == "command" and (access.mode == "write" or access.shell) for access in ready.touches):
             return ready, False
@@ -364,7 +447,7 @@ class Flow:
         ready.ctx.touches = touches
         return ready._replace(touches=touches), True
 
-    def case(self, ready: Ready) -> Case:
+    def case(self, ready: ScheduledCall) -> Case:
         """The call as the policy sees it."""
         call, face, tool, touches, ctx = ready.call, ready.face, ready.tool, ready.touches, ready.ctx
         named = (call.id, face.name, tool.name, touches, tool.subagent_types)
@@ -374,18 +457,18 @@ class Flow:
             *named, *said, ctx.need(Jail).lent, given=ctx.given, consented=ready.consented, builtin=_is_ours(tool)
         )
 
-    async def _approve(self, ready: Ready, sentence: str, planted: Preview) -> bool:
+    async def _approve(self, ready: ScheduledCall, sentence: str, planted: Preview) -> bool:
         """Ask about something that has come up while the call runs."""
         blocked = functools.partial(self._blocked, ready.call)
         return await self.gate.approve(self.case(ready), sentence, blocked, planted)
 
-    async def _approve_hosts(self, ready: Ready, sentence: str) -> Literal["no", "yes", "always", "outside"]:
+    async def _approve_hosts(self, ready: ScheduledCall, sentence: str) -> Literal["no", "yes", "always", "outside"]:
         return await self.gate.approve_hosts(self.case(ready), sentence, functools.partial(self._blocked, ready.call))
 
     def _blocked(self, call: Call, question: str) -> None:
         self.emit(Blocked(id=call.id, name=call.name, at=self.clock(), question=question))
 
-    def _answer(self, ready: Ready | Reply, task: asyncio.Task[Reply] | None) -> Reply:
+    def _answer(self, ready: ScheduledCall | Reply, task: asyncio.Task[Reply] | None) -> Reply:
         if isinstance(ready, Reply):
             return ready
         assert task is not None
@@ -440,10 +523,10 @@ def _advertised(face: Face, values: dict[str, Any]) -> dict[str, Any]:
         return {}
 
 
-def _commands(ready: Ready) -> str:
+def _commands(ready: ScheduledCall) -> str:
     """The command lines of a call."""
     return "; ".join(f"`{access.key}`" for access in ready.touches if access.kind == "command")
 
 
-def _watched(prepared: Sequence[Ready | Reply]) -> list[CallContext]:
-    return [ready.ctx for ready in prepared if isinstance(ready, Ready)]
+def _watched(prepared: Sequence[ScheduledCall | Reply]) -> list[CallContext]:
+    return [ready.ctx for ready in prepared if isinstance(ready, ScheduledCall)]

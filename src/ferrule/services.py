@@ -7,26 +7,27 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.core.access import within
-from ferrule.settings import Settings
-from ferrule.support.beneath import BY_DESCRIPTOR
-from ferrule.support.threads import Threads
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.paths import Jail
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.files.ledger import Ledger
+from ferrule.settings.schema import Settings
+from ferrule.system.folder import BY_DESCRIPTOR
+from ferrule.system.threads import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ferrule.checkpoints.checkpoint import Checkpoints
+    from ferrule.checkpoints.rewind import History
+    from ferrule.checkpoints.undo import Undo
+    from ferrule.files.guidance import Guidance
+    from ferrule.files.journal import Journal
     from ferrule.output.store import Store
-    from ferrule.support.web.reach import Inside
-    from ferrule.workspace.addresses import Addresses
-    from ferrule.workspace.checkpoint import Checkpoints
-    from ferrule.workspace.confinement import Confinement
-    from ferrule.workspace.guidance import Guidance
-    from ferrule.workspace.journal import Journal
-    from ferrule.workspace.rewind import History
-    from ferrule.workspace.steps import Steps
-    from ferrule.workspace.undo import Undo
+    from ferrule.sandbox.confinement import Confinement
+    from ferrule.sandbox.web_address import Inside
+    from ferrule.tools.plan import Steps
+    from ferrule.tools.web.conversation_addresses import Addresses
+
 
 S = TypeVar("S")
 _WORKERS = 16
@@ -227,7 +228,7 @@ class Services:
         return self.left_out(path)
 
     def _table_says(self, path: str) -> bool:
-        from ferrule.workspace.remade import is_left_out  # for commands that run unasked
+        from ferrule.checkpoints.remade import is_left_out  # for commands that run unasked
 
         others = [os.path.realpath(os.path.expanduser(one)) for one in self._settings.sandbox.writable]
         if is_left_out(path, self.home, others, large_bytes=self._settings.checkpoints.file_mb << 20):
@@ -245,13 +246,13 @@ class Services:
         return self.confinement().inside() if "Confinement" in self._made else None
 
     def _make_addresses(self) -> object:
-        from ferrule.workspace.addresses import Addresses  # for sessions that look at the web
+        from ferrule.tools.web.conversation_addresses import Addresses  # for sessions that look at the web
 
         return Addresses()
 
     def _make_confinement(self) -> object:
-        from ferrule.permissions.grants import Grants  # for sessions that run commands
-        from ferrule.workspace.confinement import Confinement, Wishes
+        from ferrule.permissions.trust import Grants  # for sessions that run commands
+        from ferrule.sandbox.confinement import Confinement, Wishes
 
         sandbox = self._settings.sandbox
         wishes = Wishes(*(getattr(sandbox, name) for name in Wishes._fields))
@@ -273,8 +274,8 @@ class Services:
         return made
 
     def _make_checkpoints(self) -> object:
-        from ferrule.workspace.checkpoint import Checkpoints  # for sessions that run commands
-        from ferrule.workspace.checkpoint_store import Limits  # as above
+        from ferrule.checkpoints.checkpoint import Checkpoints  # for sessions that run commands
+        from ferrule.checkpoints.store import CheckpointLimits  # as above
 
         settings = self._settings.checkpoints
         guard: Guard = self._one("Guard")
@@ -282,47 +283,47 @@ class Services:
             [os.path.realpath(folder) for folder in self.home if os.path.isdir(folder)],
             self.journal(),
             self._checkpoint_folder(),
-            Limits(settings.file_mb << 20, settings.keep_mb << 20),
+            CheckpointLimits(settings.file_mb << 20, settings.keep_mb << 20),
             is_tracked=guard.committed.holds_folder,
             own=[os.path.realpath(self._state)],
         )
 
     def _make_restorer(self) -> object:
-        from ferrule.workspace.restore import Restorer  # for sessions that go back
+        from ferrule.checkpoints.restore import Restorer  # for sessions that go back
 
         return Restorer(self._jail, self.journal(), self.checkpoints())
 
     def _make_history(self) -> object:
-        from ferrule.workspace.rewind import History  # for sessions that go back
+        from ferrule.checkpoints.rewind import History  # for sessions that go back
 
         return History(self.journal(), self._one("Restorer"), self.checkpoints())
 
     def _make_roster(self) -> object:
-        from ferrule.support.roster import Roster  # for sessions that run commands
+        from ferrule.system.roster import Roster  # for sessions that run commands
 
         return Roster(os.path.join(self._state, "processes"))
 
     def _make_tasks(self) -> object:
-        from ferrule.support.tasks import Tasks  # for sessions that leave commands running
+        from ferrule.system.tasks import Tasks  # for sessions that leave commands running
 
         return Tasks(most=self._settings.shell.background_max)
 
     def _make_guidance(self) -> object:
-        from ferrule.workspace.guidance import Guidance  # for sessions that write
+        from ferrule.files.guidance import Guidance  # for sessions that write
 
         sources = self._settings.sources
         return Guidance(self._jail, self._one("Guard"), user="user" in sources, project="project" in sources)
 
     def _make_journal(self) -> object:
-        from ferrule.workspace.journal import Journal, Origin  # for sessions that write
+        from ferrule.files.journal import Journal, WriteOrigin  # for sessions that write
 
         undo = self._settings.undo
-        origin = Origin(self._thread)
+        origin = WriteOrigin(self._thread)
         origin.prompt = self._prompt
         return Journal(self.journal_folder(), keep_bytes=undo.keep_mb << 20, keep_days=undo.keep_days, origin=origin)
 
     def _make_steps(self) -> object:
-        from ferrule.workspace.steps import Steps  # for sessions that plan
+        from ferrule.tools.plan import Steps  # for sessions that plan
 
         return Steps()
 
@@ -334,7 +335,7 @@ class Services:
         return Store(folder, keep_days=output.keep_days, keep_bytes=output.keep_mb << 20)
 
     def _make_undo(self) -> object:
-        from ferrule.workspace.undo import Undo  # for sessions that go back
+        from ferrule.checkpoints.undo import Undo  # for sessions that go back
 
         restorer = None
         if self.keeps_checkpoints():
@@ -342,19 +343,19 @@ class Services:
         return Undo(self.journal(), self._one("Writer"), restorer)
 
     def _make_variables(self) -> object:
-        from ferrule.workspace.variables import Variables  # for sessions that run commands
+        from ferrule.sandbox.search_path import Variables  # for sessions that run commands
 
         return Variables()
 
     def _make_writer(self) -> object:
-        from ferrule.support.locks import Locks  # for sessions that write
-        from ferrule.workspace.transaction import Writer
+        from ferrule.files.transaction import Writer
+        from ferrule.system.locks import Locks  # for sessions that write
 
         return Writer(self._jail, self.journal(), Locks(os.path.join(self._state, "locks")))
 
-    def view(self, own: "Mapping[str, object]") -> "View":
+    def view(self, own: "Mapping[str, object]") -> "SubagentServices":
         """The same services for a subagent: what belongs to one conversation it has for itself."""
-        return View(self, own)
+        return SubagentServices(self, own)
 
     async def close(self) -> None:
         """Let go of everything that was made: each thing also where another one could not be closed."""
@@ -378,7 +379,7 @@ class Services:
                     closing.push_async_callback(made[name].close)
 
 
-class View(Services):
+class SubagentServices(Services):
     """What a subagent's calls reach: the session's services, but for what was read, where its shell is and its plan."""
 
     def __init__(self, parent: Services, own: "Mapping[str, object]") -> None:

@@ -6,11 +6,12 @@ from typing import Any, Self
 
 from ferrule.agent.events import AgentEvent, Called, Ended
 from ferrule.agent.session import Session
+from ferrule.core.call import Reply
+from ferrule.core.content import Text
 from ferrule.core.events import Done
-from ferrule.core.reply import Reply
-from ferrule.models.scripted import Line, Scripted
-from ferrule.permissions.asker import Everybody
-from ferrule.wire.turn import Result, Text, Turn, Use
+from ferrule.models.recorder import Line, Scripted
+from ferrule.permissions.ask import Everybody
+from ferrule.wire.turn import Result, Turn, Use
 
 
 class Stage:

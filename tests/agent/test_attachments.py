@@ -10,18 +10,16 @@ from typing import Any
 
 import pytest
 
-from ferrule.agent.attachments import MOST_FILES, TEXT_BYTES, attach, prompt_parts
+from ferrule.agent.attachments import MOST_FILES, TEXT_BYTES, attach, prompt_parts, with_contents
 from ferrule.agent.events import Began, Steered
-from ferrule.agent.mentions import with_contents
-from ferrule.agent.stored import as_text
+from ferrule.agent.threads import as_text
 from ferrule.core.content import Document, Image, Text
 from ferrule.core.errors import ConfigError
-from ferrule.engine import Engine
+from ferrule.engine.engine import Engine
 from ferrule.models.catalog import about
-from ferrule.models.cues import calls, said
-from ferrule.models.recorded import Header
-from ferrule.models.scripted import Scripted
-from ferrule.workspace.thread_store import ThreadStore
+from ferrule.models.cues import Header, calls, said
+from ferrule.models.recorder import Scripted
+from ferrule.tools.threads.store import ThreadStore
 from tests.models.conftest import Asker, asker, server
 
 from .stage import Stage

@@ -11,22 +11,34 @@ import threading
 import msgspec
 import pytest
 
-from ferrule.agent.budget import Budget, Limits
 from ferrule.agent.events import Began, Called, ChildBegan, ChildEnded, Warned
+from ferrule.agent.limits import Budget, Limits
 from ferrule.agent.prompt import facts, system_prompt
+from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Done
-from ferrule.core.planning import Planning
-from ferrule.models.cues import calls, hangs, said
+from ferrule.core.services import Planning
+from ferrule.files.guidance import Guide
+from ferrule.models.cues import Whom, calls, hangs, said
 from ferrule.models.model import Prices
-from ferrule.models.recorded import Whom
-from ferrule.models.scripted import Scripted
-from ferrule.permissions.asker import Answer, Everybody, Listener, Nobody
-from ferrule.permissions.modes import ModeConfig
-from ferrule.wire.delta import Begun, Ended, TextPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.turn import Asked, Result, Text, Turn, Usage, Use
-from ferrule.workspace.guidance import Guide
-from ferrule.workspace.thread_store import Item, ThreadStore
+from ferrule.models.recorder import Scripted
+from ferrule.permissions.ask import Answer, CallbackAsker, Everybody, Nobody
+from ferrule.permissions.toolset import ModeConfig
+from ferrule.tools.threads.store import ThreadStore
+from ferrule.tools.threads.thread import Item
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    ModelRequest,
+    Result,
+    TextPiece,
+    Turn,
+    Usage,
+    Use,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 
 from .stage import Stage, check_valid, results, words
 from .test_children import read, task, write
@@ -44,7 +56,7 @@ class Raw:
 
     def __init__(self, *answers):
         self.answers = list(answers)
-        self.asked: list[Asked] = []
+        self.asked: list[ModelRequest] = []
 
     async def ask(self, asked):
         self.asked.append(asked)
@@ -57,16 +69,16 @@ class Raw:
 
 def uses(*rows):
     """An answer with calls: id, name and the text of the input."""
-    yield Begun("m", "raw")
+    yield AnswerStart("m", "raw")
     for at, (name, tool, text) in enumerate(rows):
         yield UseBegun(at, name, tool)
         yield UsePiece(at, text)
         yield UseEnded(at)
-    yield Ended("tools", Usage())
+    yield AnswerEnd("tools", Usage())
 
 
 def speaks(text="done", usage=None):
-    return [Begun("m", "raw"), TextPiece(text), Ended("end", usage or Usage())]
+    return [AnswerStart("m", "raw"), TextPiece(text), AnswerEnd("end", usage or Usage())]
 
 
 def agent_file(folder, name, *lines):
@@ -631,7 +643,7 @@ async def test_a_poisoned_thread_goes_on_as_a_valid_conversation(tmp_path, turns
 
 async def test_an_answer_without_an_end_ends(tmp_path):
     def endless():
-        yield Begun("m", "raw")
+        yield AnswerStart("m", "raw")
         while True:
             yield TextPiece("x" * (8 << 20))
 
@@ -826,7 +838,7 @@ async def test_no_question_of_a_model_looks_like_one_about_permissions(tmp_path)
         "multiSelect": False,
     }
     call = ("AskUserQuestion", {"questions": [evil], "answers": {"a": "b"}})
-    async with Stage(tmp_path, calls(call), said("ok"), ask=Listener(no)) as stage:
+    async with Stage(tmp_path, calls(call), said("ok"), ask=CallbackAsker(no)) as stage:
         await stage.run()
 
     assert [question.kind for question in asked] == ["choose"]

@@ -6,13 +6,13 @@ import os
 
 import pytest
 
-from ferrule.agent.budget import Limits
-from ferrule.agent.child import model_name
 from ferrule.agent.events import Began, Called, ChildBegan, ChildEnded, Ended, Spoke, TurnBegan
+from ferrule.agent.limits import Limits
+from ferrule.agent.subagents import model_name
 from ferrule.core.events import Done, Started
 from ferrule.core.subagents import Subagent
 from ferrule.models.cues import calls, fails, hangs, said
-from ferrule.permissions.asker import Answer, Listener, Nobody
+from ferrule.permissions.ask import Answer, CallbackAsker, Nobody
 from ferrule.wire.turn import Usage
 
 from .stage import Stage, check_valid, results, words
@@ -134,7 +134,7 @@ async def test_a_child_has_no_right_that_its_parent_has_not(tmp_path):
         return Answer(allow=False)
 
     cues = (calls(task()), calls(write(), prompt="child"), said("no", prompt="child"), said("ok"))
-    async with Stage(tmp_path, *cues, ask=Listener(no)) as stage:
+    async with Stage(tmp_path, *cues, ask=CallbackAsker(no)) as stage:
         await stage.run()
 
     assert asked == [("general-purpose", "Write: write b.txt")]
@@ -155,7 +155,7 @@ async def test_what_the_user_always_allows_counts_for_children(tmp_path):
         said("done", prompt="child"),
         said("ok"),
     )
-    async with Stage(tmp_path, *cues, ask=Listener(always)) as stage:
+    async with Stage(tmp_path, *cues, ask=CallbackAsker(always)) as stage:
         await stage.run()
 
     assert asked == [""]
@@ -371,7 +371,7 @@ async def test_so_many_children_run_at_once_at_each_depth_of_a_session(tmp_path)
 
 
 async def test_only_so_many_are_left_in_the_background(tmp_path, monkeypatch):
-    monkeypatch.setattr("ferrule.agent.children._REMEMBERED", 2)
+    monkeypatch.setattr("ferrule.agent.subagents._REMEMBERED", 2)
     cues = (
         calls(*(task(f"child {at}", run_in_background=True) for at in range(3))),
         *(hangs("a", prompt=f"child {at}") for at in range(3)),
@@ -385,7 +385,7 @@ async def test_only_so_many_are_left_in_the_background(tmp_path, monkeypatch):
 
 
 async def test_those_that_children_left_in_the_background_are_counted_too(tmp_path, monkeypatch):
-    monkeypatch.setattr("ferrule.agent.children._REMEMBERED", 1)
+    monkeypatch.setattr("ferrule.agent.subagents._REMEMBERED", 1)
     cues = (
         calls(task("outer", run_in_background=True)),
         calls(task("inner", run_in_background=True), prompt="outer"),

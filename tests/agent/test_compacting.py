@@ -4,17 +4,16 @@ import re
 
 import pytest
 
-from ferrule.agent.compacting import _cut
+from ferrule.agent.compaction import _cut
+from ferrule.agent.conversation import TurnHistory, tokens_of
 from ferrule.agent.events import Compacted, Warned
-from ferrule.agent.history import History, tokens_of
-from ferrule.agent_settings import Conversations
-from ferrule.models.cues import calls, fails, said
+from ferrule.core.content import Image, Text
+from ferrule.models.cues import Header, calls, fails, said
 from ferrule.models.model import ModelError
-from ferrule.models.recorded import Header
-from ferrule.models.scripted import Scripted
-from ferrule.permissions.modes import ModeConfig
-from ferrule.settings import Settings
-from ferrule.wire.turn import Image, Result, Said, Text, Turn, Usage, Use
+from ferrule.models.recorder import Scripted
+from ferrule.permissions.toolset import ModeConfig
+from ferrule.settings.schema import Conversations, Settings
+from ferrule.wire.turn import ModelResponse, Result, Turn, Usage, Use
 
 from .stage import Stage, check_valid, results, words
 
@@ -282,17 +281,17 @@ def test_the_cut_never_parts_a_call_from_its_result(count, room):
 
 
 def test_tokens_are_the_apis_count_and_an_estimate_of_what_came_since():
-    history = History()
+    history = TurnHistory()
     history.add(Turn("user", (Text("x" * 350),)))
-    history.hear(Said(id="", model="", parts=(Text("hi"),), reason="end", usage=Usage(1_000, 50)))
+    history.hear(ModelResponse(id="", model="", parts=(Text("hi"),), reason="end", usage=Usage(1_000, 50)))
     assert history.tokens == 1_050
     history.add(Turn("user", (Text("y" * 3_500), Image("image/png", "AAAA"))))
     assert history.tokens == pytest.approx(1_050 + 1_000 + 1_600, abs=20)
 
 
 def test_a_smaller_conversation_is_estimated_smaller():
-    history = History(turns_of(10))
-    history.hear(Said(id="", model="", parts=(Text("hi"),), reason="end", usage=Usage(20_000, 10)))
+    history = TurnHistory(turns_of(10))
+    history.hear(ModelResponse(id="", model="", parts=(Text("hi"),), reason="end", usage=Usage(20_000, 10)))
     before = history.tokens
     history.replace(history.turns[-3:])
 

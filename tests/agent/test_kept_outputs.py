@@ -9,8 +9,8 @@ from ferrule import Engine
 from ferrule.agent.session import Session
 from ferrule.dialects.dialect import FAMILIES
 from ferrule.models.cues import said
-from ferrule.models.scripted import Scripted
-from ferrule.serve.outputs import Outputs
+from ferrule.models.recorder import Scripted
+from ferrule.serve.mcp.server import Outputs
 
 LINES = 60_000
 HINT = re.compile(r"The full output is kept as (\w+): (.*)$", re.MULTILINE)

@@ -7,15 +7,15 @@ import sys
 
 import pytest
 
-from ferrule.agent.budget import Limits
 from ferrule.agent.events import Began, Called, Calling, Ended, Retrying, Spoke, Steered, TurnBegan, TurnEnded
+from ferrule.agent.limits import Limits
+from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Prepared, Started
-from ferrule.models.cues import calls, fails, hangs, repeats, said
-from ferrule.models.recorded import Header
-from ferrule.models.scripted import Scripted
-from ferrule.permissions.asker import Answer, Listener, Nobody
-from ferrule.wire.turn import Text, Usage
+from ferrule.models.cues import Header, calls, fails, hangs, repeats, said
+from ferrule.models.recorder import Scripted
+from ferrule.permissions.ask import Answer, CallbackAsker, Nobody
+from ferrule.wire.turn import Usage
 
 from .stage import Stage, check_valid, results, words
 
@@ -125,7 +125,7 @@ async def test_a_call_that_was_cut_off_is_never_made(tmp_path):
 
 
 async def test_a_refused_call_is_told_with_the_users_words(tmp_path):
-    asker = Listener(lambda _: Answer(allow=False, message="Not that file."))
+    asker = CallbackAsker(lambda _: Answer(allow=False, message="Not that file."))
     write = ("Write", {"file_path": "${workspace}/b.txt", "content": "x"})
     async with Stage(tmp_path, calls(write), said("All right.", expect="Not that file."), ask=asker) as stage:
         ended = await stage.run()
@@ -416,7 +416,7 @@ LIGHT = """
 import asyncio, sys
 from ferrule.agent.session import Session
 from ferrule.models.cues import said
-from ferrule.models.scripted import Scripted
+from ferrule.models.recorder import Scripted
 
 async def main():
     async with Session(sys.argv[1], model=Scripted(said("Hello.")), dialect="claude") as session:

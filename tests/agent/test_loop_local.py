@@ -3,9 +3,9 @@
 import pytest
 
 from ferrule.agent.events import Spoke, TurnEnded
-from ferrule.models.local_file import look
-from ferrule.permissions.modes import ModeConfig
-from ferrule.wire.turn import Choice
+from ferrule.models.local import look
+from ferrule.permissions.toolset import ModeConfig
+from ferrule.wire.turn import ToolChoice
 from tests.models.local_model import Pressed, held
 
 from .stage import Stage, check_valid, results, words
@@ -24,7 +24,7 @@ async def test_a_model_on_this_machine_calls_a_tool_hears_the_answer_and_speaks(
             folder.mkdir()
             (folder / "notes.txt").write_text("The meeting is on Tuesday.\n")
             model = Pressed(look(path))
-            model.choices = (Choice("tool", "Read"), Choice("none"))
+            model.choices = (ToolChoice("tool", "Read"), ToolChoice("none"))
             async with Stage(folder, model=model, mode=ModeConfig(include_tools=("read",))) as stage:
                 ended = await stage.run(prompt)
                 if not stage.replies and prompt != PROMPTS[-1]:

@@ -7,16 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from ferrule.agent.events import Retrying, Spoke
-from ferrule.models.cues import calls, said
-from ferrule.models.recorded import Cue
-from ferrule.models.scripted import Scripted
-from ferrule.wire.anthropic.writer import AnthropicWriter
-from ferrule.wire.gemini.writer import GeminiWriter
-from ferrule.wire.openai_chat.writer import ChatWriter
-from ferrule.wire.openai_responses.writer import ResponsesWriter
+from ferrule.models.cues import Cue, calls, said
+from ferrule.models.recorder import Scripted
+from ferrule.wire.anthropic_stream import AnthropicWriter
+from ferrule.wire.gemini_stream import GeminiWriter
+from ferrule.wire.openai_chat_stream import ChatWriter
+from ferrule.wire.openai_responses_stream import ResponsesWriter
 from ferrule.wire.sse import text
 from ferrule.wire.stream import StreamWriter
-from ferrule.wire.turn import Asked, Turn, Usage
+from ferrule.wire.turn import ModelRequest, Turn, Usage
 from tests.models.conftest import Asker, asker, server
 from tests.models.spoken import ANTHROPIC, CHAT, GEMINI, RESPONSES
 
@@ -43,7 +42,7 @@ DONE = said("It is 1.", usage=Usage(1_000, 5))
 async def stream(api: str, cue: Cue) -> bytes:
     """What an API sends for a cue."""
     writer = WRITERS[api]()
-    asked = Asked(model="", turns=(Turn("user", ()),))
+    asked = ModelRequest(model="", turns=(Turn("user", ()),))
     deltas = [delta async for delta in Scripted(cue).ask(asked)]
     return b"".join(text(event) for delta in deltas for event in writer.write(delta))  # type: ignore[arg-type]
 

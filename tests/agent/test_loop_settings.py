@@ -7,14 +7,13 @@ import msgspec
 import pytest
 
 from ferrule.agent.events import Began, ChildBegan, ChildEnded, Compacted
-from ferrule.agent_settings import Conversations, Loop, Models, PlanMode
-from ferrule.models.cues import calls, said
+from ferrule.models.cues import Header, calls, said
 from ferrule.models.model import Prices
-from ferrule.models.recorded import Header
-from ferrule.models.scripted import Scripted
-from ferrule.settings import Settings
+from ferrule.models.recorder import Scripted
+from ferrule.settings.schema import Conversations, Loop, Models, PlanMode, Settings
+from ferrule.tools.threads.store import ThreadStore
+from ferrule.tools.threads.thread import Item
 from ferrule.wire.turn import Result, Turn, Usage
-from ferrule.workspace.thread_store import Item, ThreadStore
 from tests.cli.recordings import recording
 
 from .stage import Stage, results, words

@@ -10,11 +10,10 @@ import pytest
 
 from ferrule import Call, Engine, Settings
 from ferrule.agent.events import Ended, Warned
-from ferrule.execute.hooks.hook import Hook
+from ferrule.hooks.hook import Hook
 from ferrule.models.cues import calls, said
-from ferrule.permissions.asker import Answer, Question
-from ferrule.settings import Permissions, Sandbox
-from ferrule.tool_settings import Search, Web
+from ferrule.permissions.ask import Answer, Question
+from ferrule.settings.schema import Permissions, SandboxSettings, SearchSettings, WebSettings
 from tests.models.server import serving
 from tests.support.web.search.spoken import GUIDE, SEARXNG
 from tests.tools.web.pages import NAMES, Pages, Site, arm, moved, page
@@ -222,8 +221,8 @@ async def test_a_public_name_that_leads_to_this_machine_is_not_fetched(tmp_path:
 async def test_a_search_shows_addresses(tmp_path: Path) -> None:
     async with serving() as server:
         server.play(SEARXNG.play([GUIDE]))
-        search = msgspec.convert({"backend": "searxng", "url": server.url}, Search)
-        settings = Settings(web=Web(search=search, seconds=10))
+        search = msgspec.convert({"backend": "searxng", "url": server.url}, SearchSettings)
+        settings = Settings(web=WebSettings(search=search, seconds=10))
         cue = calls(("web_search", {"objective": "the guide"}))
         (tmp_path / "work").mkdir()
         async with Stage(tmp_path / "work", cue, said("Done."), dialect="amp", settings=settings) as stage:
@@ -298,8 +297,8 @@ async def test_a_redirect_within_the_site_is_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said_to_it"),
     [
-        ({"settings": Settings(sandbox=Sandbox(auto_allow=False))}, "allow"),
-        ({"settings": Settings(sandbox=Sandbox(auto_allow=True))}, "ask"),
+        ({"settings": Settings(sandbox=SandboxSettings(auto_allow=False))}, "allow"),
+        ({"settings": Settings(sandbox=SandboxSettings(auto_allow=True))}, "ask"),
         ({"settings": Settings(permissions=Permissions(allow=("WebFetch(domain:one.example)",)))}, "allow"),
         ({"settings": Settings(permissions=Permissions(deny=("WebFetch",)))}, "deny"),
         ({"permission_mode": "bypassPermissions"}, "allow"),

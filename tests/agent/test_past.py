@@ -3,13 +3,13 @@
 import msgspec
 import pytest
 
-from ferrule.agent.past import REWOUND, UNREWOUND, Step
-from ferrule.agent.stored import resume
+from ferrule.agent.conversation import REWOUND, UNREWOUND, RewindStep
+from ferrule.agent.threads import resume
+from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
-from ferrule.wire.turn import Text, Turn, Use
-from ferrule.workspace.thread import PROMPT
-from ferrule.workspace.thread_store import Item
-from ferrule.workspace.thread_turns import messages
+from ferrule.tools.threads.thread import PROMPT, Item
+from ferrule.tools.threads.turns import messages
+from ferrule.wire.turn import Turn, Use
 
 from .stage import check_valid, words
 
@@ -23,7 +23,7 @@ def prompt(number, text):
 
 
 def rewound(number, turns):
-    return Item(REWOUND, "", msgspec.json.encode(Step(number, turns)))
+    return Item(REWOUND, "", msgspec.json.encode(RewindStep(number, turns)))
 
 
 def spoken(resumed):
@@ -56,7 +56,7 @@ def test_a_prompt_that_cannot_be_read_is_no_other_one():
         pytest.param(Item(PROMPT, "", b'"x"'), id="no number"),
         pytest.param(Item(UNREWOUND, "", b"null"), id="nothing to take back"),
         pytest.param(rewound(9, 99), id="beyond the end"),
-        pytest.param(Item(REWOUND, "", msgspec.json.encode(Step(1, 99, 5))), id="of what was never left"),
+        pytest.param(Item(REWOUND, "", msgspec.json.encode(RewindStep(1, 99, 5))), id="of what was never left"),
     ],
 )
 def test_what_a_store_says_wrongly_of_rewinds_does_no_harm(broken):
@@ -69,7 +69,7 @@ def test_a_conversation_of_before_prompts_had_numbers_goes_on_and_counts_from_on
     resumed = resume([turn("user", Text("old")), turn("assistant", Text("Yes.")), *prompt(1, "new")])
 
     assert spoken(resumed) == ["old", "new"]
-    assert resumed.past.step(1) == Step(1, 2)
+    assert resumed.past.step(1) == RewindStep(1, 2)
 
 
 def test_a_thread_says_where_it_was_rewound():

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from ferrule.core.planning import Planning
+from ferrule.core.services import Planning
 from ferrule.dialects.dialect import FAMILIES
-from ferrule.engine import Engine
+from ferrule.engine.engine import Engine
 from ferrule.models.cues import calls, said
-from ferrule.permissions.modes import ModeConfig
-from ferrule.permissions.planning import LOOKS
-from ferrule.wire.turn import Asked
+from ferrule.permissions.plan_mode import LOOKS
+from ferrule.permissions.toolset import ModeConfig
+from ferrule.wire.turn import ModelRequest
 
 from .stage import Stage
 
@@ -19,7 +19,7 @@ PLAN = "# Plan\n\n1. Look.\n2. Mend.\n"
 WRITERS = {"codex": "patch"}
 
 
-def prefix(asked: Asked) -> tuple[Any, ...]:
+def prefix(asked: ModelRequest) -> tuple[Any, ...]:
     """What stands before the conversation, and so before all that a prompt cache can keep."""
     return (asked.definitions, *(turn for turn in asked.turns if turn.role == "system"))
 

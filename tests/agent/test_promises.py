@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from ferrule.agent.promise import is_promise, without_numbers
-from ferrule.models.cues import calls, said
-from ferrule.models.recorded import Header
-from ferrule.models.scripted import Scripted
+from ferrule.agent.progress import is_promise, without_numbers
+from ferrule.models.cues import Header, calls, said
+from ferrule.models.recorder import Scripted
 
 from .stage import Stage, check_valid, words
 

@@ -74,8 +74,8 @@ import asyncio, os, signal, sys
 from ferrule.agent.events import Ended, TurnBegan
 from ferrule.agent.session import Session
 from ferrule.models.cues import calls, said
-from ferrule.models.scripted import Scripted
-from ferrule.permissions.asker import Everybody
+from ferrule.models.recorder import Scripted
+from ferrule.permissions.ask import Everybody
 
 turns = 0
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from ferrule.agent.repeating import Repeating
+from ferrule.agent.limits import Repeating
+from ferrule.core.content import Text
 from ferrule.models.cues import calls, said
-from ferrule.wire.turn import Result, Text, Use
+from ferrule.wire.turn import Result, Use
 
 from .stage import Stage
 

@@ -8,14 +8,16 @@ import sys
 import msgspec
 import pytest
 
+from ferrule.agent.conversation import RESUMED
 from ferrule.agent.events import Spoke, Warned
-from ferrule.agent.history import RESUMED
-from ferrule.agent.stored import as_text, resume
+from ferrule.agent.threads import as_text, resume
+from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
-from ferrule.execute.hooks.hook import Hook
+from ferrule.hooks.hook import Hook
 from ferrule.models.cues import calls, hangs, said
-from ferrule.wire.turn import Result, Text, Turn, Usage, Use
-from ferrule.workspace.thread_store import Item, ThreadStore
+from ferrule.tools.threads.store import ThreadStore
+from ferrule.tools.threads.thread import Item
+from ferrule.wire.turn import Result, Turn, Usage, Use
 
 from .stage import Stage, check_valid, results, words
 from .test_loop import until
@@ -154,8 +156,8 @@ KILLED = """
 import asyncio, os, signal, sys
 from ferrule.agent.session import Session
 from ferrule.models.cues import calls
-from ferrule.models.scripted import Scripted
-from ferrule.permissions.asker import Everybody
+from ferrule.models.recorder import Scripted
+from ferrule.permissions.ask import Everybody
 from ferrule.agent.events import Called
 from ferrule.core.events import Started
 

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from ferrule.agent.events import Warned
-from ferrule.agent_settings import PlanMode
-from ferrule.core.planning import Planning
+from ferrule.core.services import Planning
 from ferrule.models.cues import calls, said
-from ferrule.permissions.asker import Answer, Question
-from ferrule.settings import Settings
+from ferrule.permissions.ask import Answer, Question
+from ferrule.settings.schema import PlanMode, Settings
 
 from .stage import Stage
 

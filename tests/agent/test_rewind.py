@@ -6,9 +6,9 @@ import pytest
 
 from ferrule.agent.events import Spoke, Warned
 from ferrule.core.errors import ConfigError
-from ferrule.execute.hooks.hook import Hook
+from ferrule.files.journal import Journal
+from ferrule.hooks.hook import Hook
 from ferrule.models.cues import calls, hangs, said
-from ferrule.workspace.journal import Journal
 
 from .stage import Stage, check_valid, words
 from .test_loop import until

@@ -6,9 +6,9 @@ import pytest
 
 from ferrule import Access, Answer, ConfigError, Context, Dialect, Engine, Session, tool
 from ferrule.core.face import Face
-from ferrule.given import Options
+from ferrule.engine.build import EngineOptions
 from ferrule.models.cues import calls, said
-from ferrule.models.scripted import Scripted
+from ferrule.models.recorder import Scripted
 
 from .stage import Stage
 
@@ -64,10 +64,10 @@ async def test_a_dialect_of_ones_own_is_spoken(tmp_path):
 
 
 def test_a_session_takes_what_an_engine_takes_but_what_is_its_own():
-    taken = {*inspect.signature(Session).parameters, *Options.__annotations__}
+    taken = {*inspect.signature(Session).parameters, *EngineOptions.__annotations__}
 
     assert set(inspect.signature(Engine).parameters) - taken == {"session_id", "subagents"}
-    assert set(Options.__annotations__) <= set(inspect.signature(Engine).parameters)
+    assert set(EngineOptions.__annotations__) <= set(inspect.signature(Engine).parameters)
 
 
 async def test_the_permission_mode_of_an_open_session_is_changed_in_place(tmp_path):

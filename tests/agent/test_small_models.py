@@ -3,11 +3,10 @@
 import pytest
 
 from ferrule.agent.session import Session
-from ferrule.models.cues import calls, said
-from ferrule.models.recorded import Header
-from ferrule.models.scripted import Line, Scripted
-from ferrule.permissions.asker import Everybody
-from ferrule.settings import Settings
+from ferrule.models.cues import Header, calls, said
+from ferrule.models.recorder import Line, Scripted
+from ferrule.permissions.ask import Everybody
+from ferrule.settings.schema import Settings
 
 from .stage import Stage, check_valid, words
 

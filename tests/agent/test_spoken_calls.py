@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.agent.events import Calling, Spoke
-from ferrule.agent.spoken_call import SpokenCalls
-from ferrule.engine import Engine
+from ferrule.agent.text_calls import SpokenCalls
+from ferrule.core.content import Text
+from ferrule.engine.engine import Engine
 from ferrule.models.cues import said
-from ferrule.permissions.asker import Nobody
+from ferrule.permissions.ask import Nobody
 from ferrule.wire.text_calls import Holdback, find
-from ferrule.wire.turn import Result, Text, Turn, Use
+from ferrule.wire.turn import Result, Turn, Use
 from ferrule.wire.wire import definition_of
 
 from .stage import Stage, check_valid, words

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.agent.spoken_file import SpokenFiles, hunk, merged
+from ferrule.agent.text_calls import SpokenFiles, hunk, merged
 
 OLD = '''"""Sums."""
 

@@ -8,18 +8,17 @@ from typing import Any, cast
 
 import pytest
 
-from ferrule.agent.budget import Limits
 from ferrule.agent.events import Compacted, Ended, Warned
-from ferrule.agent_settings import Loop
+from ferrule.agent.limits import Limits
+from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
-from ferrule.execute.hooks.hook import Hook
-from ferrule.models.cues import calls, hangs, said
-from ferrule.models.model import Again
-from ferrule.models.recorded import Header
-from ferrule.models.scripted import Scripted
-from ferrule.permissions.asker import Answer
-from ferrule.settings import Settings
-from ferrule.wire.turn import Asked, Text, Turn, Use
+from ferrule.hooks.hook import Hook
+from ferrule.models.cues import Header, calls, hangs, said
+from ferrule.models.model import RetryNotice
+from ferrule.models.recorder import Scripted
+from ferrule.permissions.ask import Answer
+from ferrule.settings.schema import Loop, Settings
+from ferrule.wire.turn import ModelRequest, Turn, Use
 from ferrule.wire.wire import load_wire
 from tests.descriptors import open_now
 
@@ -56,7 +55,7 @@ class Hesitant(Scripted):
     """Is asked twice for each answer, with a wait in between, and speaks haltingly."""
 
     async def ask(self, asked):
-        yield Again("busy", 0.001, 1)
+        yield RetryNotice("busy", 0.001, 1)
         await asyncio.sleep(0.001)
         async for delta in super().ask(asked):
             yield delta
@@ -163,7 +162,7 @@ def check_for_every_wire(turns):
         assert all(part.text.strip() for part in turn.parts if isinstance(part, Text))
         uses = [part.id for part in turn.parts if isinstance(part, Use)]
         assert uses == [result.id for result in results(after)] or not uses
-    asked = Asked(model="m", turns=tuple(turns), max_tokens=100)
+    asked = ModelRequest(model="m", turns=tuple(turns), max_tokens=100)
     for wire in ("anthropic", "openai-chat", "openai-responses", "gemini"):
         assert load_wire(wire).asked_out(asked)
 

@@ -6,15 +6,14 @@ import time
 
 import pytest
 
-from ferrule.agent import thread_title
-from ferrule.agent.thread_title import tidy
-from ferrule.agent_settings import Conversations, KnownModel, ModelHost, Models
+from ferrule.agent import threads as thread_title
+from ferrule.agent.threads import tidy
+from ferrule.models.catalog import small_model
 from ferrule.models.cues import said
-from ferrule.models.load import small_model
-from ferrule.models.scripted import Scripted
-from ferrule.settings import Settings
+from ferrule.models.recorder import Scripted
+from ferrule.settings.schema import Conversations, KnownModel, ModelHost, Models, Settings
+from ferrule.tools.threads.store import ThreadStore
 from ferrule.wire.turn import Usage
-from ferrule.workspace.thread_store import ThreadStore
 from tests.cli.recordings import recording as recorded_file
 
 from .stage import Stage

@@ -9,17 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.agent.compacting import _cut
-from ferrule.agent.stored import resume
-from ferrule.agent_settings import Models
+from ferrule.agent.compaction import _cut
+from ferrule.agent.threads import resume
+from ferrule.core.content import Image, Text
+from ferrule.models.bodies import Encoder
 from ferrule.models.catalog import about
-from ferrule.models.cues import calls, said
-from ferrule.models.encoding import Encoder
+from ferrule.models.cues import Cue, Header, Spoken, calls, said
 from ferrule.models.hosts import find_host
-from ferrule.models.recorded import Cue, Header, Spoken
-from ferrule.models.scripted import Scripted
-from ferrule.wire.turn import Asked, Definition, Image, Result, Text, Thinking, Turn, Use
-from ferrule.workspace.thread_store import Item, ThreadStore
+from ferrule.models.recorder import Scripted
+from ferrule.settings.schema import Models
+from ferrule.tools.threads.store import ThreadStore
+from ferrule.tools.threads.thread import Item
+from ferrule.wire.turn import Definition, ModelRequest, Result, Thinking, Turn, Use
 from tests.wire.strict import STRICT
 
 from .stage import Stage
@@ -32,7 +33,7 @@ PROMPT = Turn("user", (Text("Go on."),))
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
-def check_request(asked: Asked) -> None:
+def check_request(asked: ModelRequest) -> None:
     """What is sent is valid for strict servers of every API, whichever model had the conversation before."""
     for (host, model), check in STRICT.items():
         for thoughts in (True, False):
@@ -40,8 +41,8 @@ def check_request(asked: Asked) -> None:
             check(json.loads(encoder.body(asked, thoughts=thoughts)))
 
 
-def next_request(turns) -> Asked:
-    return Asked(
+def next_request(turns) -> ModelRequest:
+    return ModelRequest(
         model="m", turns=(Turn("system", (Text("Be brief."),)), *turns, PROMPT), definitions=(TOOL,), max_tokens=9_000
     )
 

@@ -10,7 +10,8 @@ import pytest
 
 from ferrule.core.errors import UnknownTool
 from ferrule.dialects.dialect import load_dialect
-from ferrule.registry.registry import Later, Registry
+from ferrule.registry.entry import Later
+from ferrule.registry.registry import Registry
 from ferrule.tools import BUILTIN, load
 
 from .project import ROOT, shown

@@ -1,5 +1,6 @@
 """Who may import whom: the contracts of pyproject.toml hold, and nothing stands outside of them."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -38,7 +39,7 @@ def test_imports_go_down_only_and_never_to_a_sibling():
 
 def test_every_part_of_the_package_has_a_layer():
     layers = [layer for contract in contracts() if contract["type"] == "layers" for layer in contract["layers"]]
-    layered = {name.strip() for layer in layers for name in layer.split("|")}
+    layered = {name.strip() for layer in layers for name in re.split(r"[|:]", layer)}
     parts = {".".join(dotted(path).split(".")[:2]) for path in modules()} - {"ferrule"}
 
     assert parts - DOORS - DATA == layered

@@ -5,17 +5,14 @@ from typing import Any
 import pytest
 
 from ferrule.core.face import Face
-from ferrule.dialects.coming import COMING
-from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.dialects.words import schemas, words
+from ferrule.dialects.dialect import COMING, FAMILIES, load_dialect, schemas, words
 from ferrule.tools import BUILTIN, load
 
 from .project import PACKAGE
 
 FACES = [pytest.param(face, id=f"{family}-{face.name}") for family in FAMILIES for face in load_dialect(family).faces]
 FILES = [
-    pytest.param(path, id=f"{path.parent.name}-{path.stem}")
-    for path in sorted((PACKAGE / "dialects" / "families").glob("*/*.md"))
+    pytest.param(path, id=f"{path.parent.name}-{path.stem}") for path in sorted((PACKAGE / "dialects").glob("*/*.md"))
 ]
 
 
@@ -71,7 +68,7 @@ def test_the_list_of_tools_has_them_under_their_own_names(name):
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_every_word_and_every_schema_belongs_to_a_face(family):
-    folder = str(PACKAGE / "dialects" / "families" / family)
+    folder = str(PACKAGE / "dialects" / family)
     faces = load_dialect(family).faces
 
     assert set(words(folder)) <= {face.name for face in faces}

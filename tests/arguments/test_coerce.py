@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.arguments.coerce import Coerced, coerce
-from ferrule.arguments.judge import judge, judge_parts
+from ferrule.arguments.schema import judge, judge_parts
 from ferrule.core.errors import ConfigError
 from tests.arguments.strategies import NAMES, SCHEMAS, VALUES, same
 

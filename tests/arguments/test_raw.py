@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.arguments.arguments import Arguments
-from ferrule.core.args import Raw
 from ferrule.core.errors import BadArguments
-from ferrule.registry.registry import plain_face
+from ferrule.core.tool import Raw
+from ferrule.registry.entry import plain_face
 from tests.registry.brought import Brought
 from tests.strategies import texts
 

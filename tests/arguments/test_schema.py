@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.arguments.schema import Fitted, Schema
+from ferrule.arguments.schema import FittedArguments, Schema
 from ferrule.core.errors import BadArguments, ConfigError
 from tests.arguments.strategies import SCHEMAS, VALUES
 
@@ -42,61 +42,63 @@ def refusal(schema: Schema, raw: Any) -> str:
 @pytest.mark.parametrize(
     ("raw", "fitted"),
     [
-        pytest.param({"path": "a"}, Fitted({"path": "a"}), id="object"),
-        pytest.param('{"path": "a"}', Fitted({"path": "a"}), id="text"),
-        pytest.param(' \n{"path": "a"}\n', Fitted({"path": "a"}), id="text-in-blanks"),
-        pytest.param(r'{"path": "\ud83d\ude00"}', Fitted({"path": "😀"}), id="text-with-a-pair-of-surrogates"),
-        pytest.param({"path": "a", "read_range": (1, 2)}, Fitted({"path": "a", "read_range": (1, 2)}), id="tuple"),
+        pytest.param({"path": "a"}, FittedArguments({"path": "a"}), id="object"),
+        pytest.param('{"path": "a"}', FittedArguments({"path": "a"}), id="text"),
+        pytest.param(' \n{"path": "a"}\n', FittedArguments({"path": "a"}), id="text-in-blanks"),
+        pytest.param(r'{"path": "\ud83d\ude00"}', FittedArguments({"path": "😀"}), id="text-with-a-pair-of-surrogates"),
+        pytest.param(
+            {"path": "a", "read_range": (1, 2)}, FittedArguments({"path": "a", "read_range": (1, 2)}), id="tuple"
+        ),
         pytest.param(
             '```json\n{"path": "a"}\n```',
-            Fitted({"path": "a"}, ("The arguments came inside a code fence, which was removed.",)),
+            FittedArguments({"path": "a"}, ("The arguments came inside a code fence, which was removed.",)),
             id="fence-with-a-name",
         ),
         pytest.param(
             '```{"path": "a"}```',
-            Fitted({"path": "a"}, ("The arguments came inside a code fence, which was removed.",)),
+            FittedArguments({"path": "a"}, ("The arguments came inside a code fence, which was removed.",)),
             id="fence-on-one-line",
         ),
         pytest.param(
             r'"{\"path\": \"a\"}"',
-            Fitted({"path": "a"}, ("The arguments came as JSON inside a JSON string, which was unpacked.",)),
+            FittedArguments({"path": "a"}, ("The arguments came as JSON inside a JSON string, which was unpacked.",)),
             id="text-in-text",
         ),
         pytest.param(
             {"path": "a", "read_range": ["1", 20]},
-            Fitted({"path": "a", "read_range": [1, 20]}, ('read_range[0]: read "1" as the number 1.',)),
+            FittedArguments({"path": "a", "read_range": [1, 20]}, ('read_range[0]: read "1" as the number 1.',)),
             id="mended",
         ),
         pytest.param(
             {"path": "a", "read_range": None},
-            Fitted({"path": "a"}, ("read_range: null was taken as not given.",)),
+            FittedArguments({"path": "a"}, ("read_range: null was taken as not given.",)),
             id="null",
         ),
         pytest.param(
             {"path": "a", "range": [1, 2]},
-            Fitted({"path": "a"}, ("range: unknown parameter, ignored; this tool takes path, read_range.",)),
+            FittedArguments({"path": "a"}, ("range: unknown parameter, ignored; this tool takes path, read_range.",)),
             id="unknown",
         ),
     ],
 )
-def test_arguments_that_fit_or_nearly_fit_are_taken(raw: Any, fitted: Fitted) -> None:
+def test_arguments_that_fit_or_nearly_fit_are_taken(raw: Any, fitted: FittedArguments) -> None:
     assert READ.fit(raw) == fitted
 
 
 def test_no_text_at_all_is_an_empty_object() -> None:
     schema = Schema({"type": "object", "properties": {}})
 
-    assert schema.fit("") == schema.fit(" \n") == schema.fit({}) == Fitted({})
+    assert schema.fit("") == schema.fit(" \n") == schema.fit({}) == FittedArguments({})
 
 
 def test_defaults_are_not_filled_in() -> None:
-    assert Schema({"properties": {"a": {"type": "integer", "default": 5}}}).fit({}) == Fitted({})
+    assert Schema({"properties": {"a": {"type": "integer", "default": 5}}}).fit({}) == FittedArguments({})
 
 
 def test_a_whole_float_reaches_the_tool_as_an_integer_without_a_word() -> None:
     fitted = Schema({"properties": {"a": {"type": "integer"}}}).fit({"a": 3.0})
 
-    assert fitted == Fitted({"a": 3})
+    assert fitted == FittedArguments({"a": 3})
     assert type(fitted.values["a"]) is int
 
 
@@ -111,13 +113,13 @@ def test_a_whole_float_reaches_the_tool_as_an_integer_without_a_word() -> None:
     ],
 )
 def test_unknown_parameters_are_kept_where_the_schema_may_mean_them(advertised: dict[str, Any]) -> None:
-    assert Schema(advertised).fit({"x": 1}) == Fitted({"x": 1})
+    assert Schema(advertised).fit({"x": 1}) == FittedArguments({"x": 1})
 
 
 def test_a_tool_without_parameters_says_so() -> None:
     fitted = Schema({"type": "object", "properties": {}}).fit({"x": 1})
 
-    assert fitted == Fitted({}, ("x: unknown parameter, ignored; this tool takes no parameters.",))
+    assert fitted == FittedArguments({}, ("x: unknown parameter, ignored; this tool takes no parameters.",))
 
 
 def test_many_unknown_parameters_make_few_notes() -> None:
@@ -222,7 +224,7 @@ def test_making_a_schema_loads_no_validator() -> None:
 OBJECTS = st.dictionaries(st.sampled_from(["a", "b", "c", "A", "é", "a b"]), VALUES, max_size=4)
 
 
-def _outcome(schema: Schema, raw: Any) -> Fitted | str:
+def _outcome(schema: Schema, raw: Any) -> FittedArguments | str:
     """What became of it; a refusal as its message. Any other exception is a failure of the test."""
     try:
         return schema.fit(raw)

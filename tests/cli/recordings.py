@@ -8,7 +8,7 @@ import time
 
 import msgspec
 
-from ferrule.models.recorded import VERSION
+from ferrule.models.cues import VERSION
 
 FERRULE = [sys.executable, "-m", "ferrule"]
 LIMIT_SECONDS = 60

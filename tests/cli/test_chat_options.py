@@ -3,10 +3,10 @@
 import pytest
 from tests.cli.recordings import recording
 
-from ferrule.cli.chat import _Opened, command
+from ferrule.cli.chat import _SessionOpener, command
 from ferrule.cli.run import command as run_command
-from ferrule.cli.talk.commands import Again
-from ferrule.permissions.asker import Nobody
+from ferrule.cli.talk.commands import SessionRestart
+from ferrule.permissions.ask import Nobody
 
 ABOUT_OUTPUT = {
     *(
@@ -36,9 +36,9 @@ async def opened(place, *arguments):
     """What an open session has for these options: its system prompt, limits, tools and settings."""
     path = recording(place / "c.jsonl")
     session = command.make_context("chat", [*arguments, "--workspace", str(place)]).params
-    opener = _Opened(session, "")
+    opener = _SessionOpener(session, "")
     opener.ask = Nobody()
-    async with opener(Again("", None, None, f"scripted:{path}"), lambda _: None) as one:
+    async with opener(SessionRestart("", None, None, f"scripted:{path}"), lambda _: None) as one:
         setup = one.agent.talk.setup
         shown = {definition["name"] for definition in one.engine.definitions("anthropic")}
         return setup.system, setup.limits, shown, one.engine.settings

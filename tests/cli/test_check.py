@@ -11,8 +11,8 @@ from tests.cli.recordings import FERRULE, recording, start, until, written
 
 from ferrule.cli.main import run
 from ferrule.models.cues import calls, said
-from ferrule.permissions.asker import Question
-from ferrule.permissions.showing import rows
+from ferrule.permissions.ask import Question
+from ferrule.permissions.question import question_rows
 
 CHECKS = '[sandbox]\nuse = "none"\n[checks.commands]\n'
 
@@ -339,7 +339,7 @@ def test_a_question_shows_the_commands_and_no_json() -> None:
         input={"only": ["make lint"], "diff": ""},
     )
 
-    assert rows(question) == []
+    assert question_rows(question) == []
 
 
 def test_a_review_that_is_wanted_needs_a_model(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from ferrule.cli.choosing import choose
-from ferrule.core.people import Choice, Option
-from ferrule.permissions.asker import Question
+from ferrule.cli.prompts import choose
+from ferrule.core.services import Choice, Option
+from ferrule.permissions.ask import Question
 
 COLOURS = (Option("Red", "warm"), Option("Blue"))
 ONE = Choice(question="Which?", header="Pick", options=COLOURS)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ferrule.cli.main import run
-from ferrule.layered import described
+from ferrule.settings.layers import described
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ferrule.cli.filling import fill, read
-from ferrule.permissions.asker import Question
+from ferrule.cli.prompts import fill, read
+from ferrule.permissions.ask import Question
 
 
 async def filled(schema, *lines):

@@ -197,7 +197,7 @@ def test_a_project_is_trusted_and_no_longer_when_it_changes(work: Path, capsys: 
 
 
 def test_what_was_said_before_is_taken_back(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from ferrule.permissions.grants import Grants
+    from ferrule.permissions.trust import Grants
 
     Grants(str(work.parent / "state"), str(work)).add("Bash(make deploy)")
 

@@ -8,10 +8,10 @@ import pytest
 from tests.cli.talk.typing_front import Typing
 from tests.cli.test_chat_tmux import answer_when_quiet, script
 
-from ferrule.cli.project_trust import Brought, ask_trust, brought, kinds, wide_warning
-from ferrule.permissions.code import code_files
+from ferrule.cli.project_trust import TrustItem, ask_trust, brought, kinds, wide_warning
 from ferrule.permissions.layers import project_files
-from ferrule.settings import state_folder
+from ferrule.permissions.trust import code_files
+from ferrule.settings.schema import state_folder
 
 CLAUDE = {
     "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./guard.sh"}]}]},
@@ -55,14 +55,14 @@ def test_everything_that_would_run_or_allow_is_named(tmp_path):
     folder = put(tmp_path, FILES)
 
     assert brought(folder, contents(folder)) == [
-        Brought("hook", "PreToolUse: ./guard.sh"),
-        Brought("check", "lint: make lint"),
-        Brought("server", "github: npx -y gh"),
-        Brought("tool", "tools/build.py"),
-        Brought("skill", ".claude/skills/write/SKILL.md"),
-        Brought("command", "/sub:review"),
-        Brought("allows", "Bash(npm run *)"),
-        Brought("mode", "acceptEdits"),
+        TrustItem("hook", "PreToolUse: ./guard.sh"),
+        TrustItem("check", "lint: make lint"),
+        TrustItem("server", "github: npx -y gh"),
+        TrustItem("tool", "tools/build.py"),
+        TrustItem("skill", ".claude/skills/write/SKILL.md"),
+        TrustItem("command", "/sub:review"),
+        TrustItem("allows", "Bash(npm run *)"),
+        TrustItem("mode", "acceptEdits"),
     ]
 
 

@@ -16,9 +16,9 @@ from tests.cli.recordings import FERRULE, LIMIT_SECONDS, lines_of, recording, st
 from tests.cli.talk.terminals import Pty
 
 from ferrule.cli.main import run
-from ferrule.cli.proxy_table import line, summary
+from ferrule.cli.proxy import line, summary
 from ferrule.models.cues import said
-from ferrule.serve.proxy.records import Record, Records
+from ferrule.serve.proxy.records import Record, RequestRecords
 
 TOKEN = "the-token-of-the-tests-0123456789"
 ASKS = """
@@ -368,7 +368,7 @@ def test_a_line_tells_of_repetitions_failures_and_what_was_left_out():
 
 
 def test_the_sum_counts_one_request_as_one():
-    records = Records()
+    records = RequestRecords()
     assert summary(records).startswith("0 requests, ")
     records.end(records.begin("gemini", ""))
     assert summary(records).startswith("1 request, ")

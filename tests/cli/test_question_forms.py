@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from ferrule import Call, Engine
-from ferrule.cli.driven.asking import ByPeer
-from ferrule.cli.talk.asking import InPerson
-from ferrule.cli.terminal import Terminal
+from ferrule.cli.driven.questions import ByPeer
+from ferrule.cli.prompts import TerminalAsker
+from ferrule.cli.talk.questions import InPerson
 from ferrule.core.access import Access
-from ferrule.core.people import Choice, Option
-from ferrule.permissions.asker import NO, Answer, Question
-from ferrule.serve.asking import _answer, _form, _message
+from ferrule.core.services import Choice, Option
+from ferrule.permissions.ask import NO, Answer, Question
+from ferrule.serve.mcp.questions import _answer, _form, _message
 
 INTERNAL = ("seconds", "most_seconds", "head_chars", "tail_chars", "tail_bytes", "yields", "carry", "read_first")
 
@@ -59,7 +59,7 @@ async def at_terminal(question: Question, capsys: Any) -> str:
     ours, theirs = os.pipe()
     os.close(theirs)  # the end of input: no
     with open(ours, encoding="utf-8") as source:
-        await Terminal(source).ask(question)
+        await TerminalAsker(source).ask(question)
     return str(capsys.readouterr().err)
 
 
@@ -207,6 +207,6 @@ async def test_a_host_is_answered_alike_everywhere(key: str, decision: str, answ
     os.write(theirs, f"{key}\n".encode())
     os.close(theirs)
     with open(ours, encoding="utf-8") as source:
-        assert await Terminal(source).ask(HOST) == answer
+        assert await TerminalAsker(source).ask(HOST) == answer
     assert await InPerson(Chooses(), markdown=str).ask(HOST) == answer
     assert _answer(HOST, "accept", {"decision": decision}) == answer

@@ -14,12 +14,12 @@ from tests.agent.stage import check_valid, results, words
 from tests.agent.test_attachments import PDF, PNG
 from tests.cli.recordings import FERRULE, lines_of, lives, recording, start, until, written
 
-from ferrule.agent.stored import resume
+from ferrule.agent.threads import resume
 from ferrule.cli.main import run
-from ferrule.models.cues import calls, fails, hangs, repeats, said
-from ferrule.models.recorded import read
+from ferrule.models.cues import calls, fails, hangs, read, repeats, said
+from ferrule.tools.threads.store import ThreadStore
+from ferrule.tools.threads.thread import Item
 from ferrule.wire.turn import Usage
-from ferrule.workspace.thread_store import Item, ThreadStore
 
 READ = ("Read", {"file_path": "${workspace}/a.py"})
 LONG = said("And so on", reason="length")

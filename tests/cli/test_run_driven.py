@@ -11,8 +11,8 @@ import pytest
 from tests.cli.recordings import lines_of, recording, start
 
 from ferrule.cli.driven.tools import inside
-from ferrule.cli.fitting import rules_in
 from ferrule.cli.main import run
+from ferrule.cli.session_flags import rules_in
 from ferrule.models.cues import calls, hangs, said
 
 pytestmark = pytest.mark.usefixtures("unconfined")

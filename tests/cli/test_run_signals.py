@@ -10,9 +10,9 @@ from tests.agent.stage import check_valid, words
 from tests.cli.recordings import FERRULE, lines_of, lives, recording, start, until, written
 from tests.cli.talk.terminals import Pty
 
-from ferrule.agent.stored import resume
+from ferrule.agent.threads import resume
 from ferrule.models.cues import calls, hangs, said
-from ferrule.workspace.thread_store import ThreadStore
+from ferrule.tools.threads.store import ThreadStore
 
 pytestmark = pytest.mark.usefixtures("unconfined")
 

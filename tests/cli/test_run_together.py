@@ -6,10 +6,10 @@ import subprocess
 from tests.agent.stage import check_valid, results, words
 from tests.cli.recordings import lines_of, recording, start
 
-from ferrule.agent.stored import resume
+from ferrule.agent.threads import resume
 from ferrule.cli.main import run
 from ferrule.models.cues import calls, said
-from ferrule.workspace.thread_store import ThreadStore
+from ferrule.tools.threads.store import ThreadStore
 
 RUNS = 8
 EDITS = 4

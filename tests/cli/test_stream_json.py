@@ -22,13 +22,13 @@ from ferrule.agent.events import (
     Warned,
 )
 from ferrule.cli.stream_json import StreamJson, line_of
+from ferrule.core.content import Text
 from ferrule.core.events import Reported
-from ferrule.models.cues import calls, repeats, said
+from ferrule.models.cues import Header, calls, repeats, said
 from ferrule.models.model import Prices
-from ferrule.models.recorded import Header
-from ferrule.models.scripted import Scripted
-from ferrule.permissions.asker import Nobody
-from ferrule.wire.turn import Said, Text, Usage, Use
+from ferrule.models.recorder import Scripted
+from ferrule.permissions.ask import Nobody
+from ferrule.wire.turn import ModelResponse, Usage, Use
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 LINES = {
@@ -178,7 +178,7 @@ def test_calls_that_were_not_made_have_a_result_all_the_same():
     lines, thread = Lines(), "T-1"
     began = Began(thread=thread, prompt="x", model="m", dialect="claude", cwd="/", tools=(), permission_mode="default")
     use = Use("c1", "Read", {})
-    said_ = Said(id="m1", model="m", parts=(use,), reason="length")
+    said_ = ModelResponse(id="m1", model="m", parts=(use,), reason="length")
     for event in (
         Warned(thread=thread, sentence="Early."),
         began,
@@ -215,7 +215,7 @@ def test_pieces_are_told_only_where_they_are_wanted(partial):
     events: list[Any] = [began, child, *pieces, again, Spoke(thread="T-1", text="We")]
     for event in events:
         lines.stream.put(event)
-    said_ = Said(id="m1", model="m", parts=(Text("We"),), reason="end")
+    said_ = ModelResponse(id="m1", model="m", parts=(Text("We"),), reason="end")
     lines.stream.put(TurnEnded(thread="T-1", said=said_, spent=Spent()))
     events = [(line["event"]["type"], line["parent_tool_use_id"]) for line in lines.all if "event" in line]
     assert bool(events) == partial

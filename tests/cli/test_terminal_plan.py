@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ferrule.cli.terminal import Terminal
+from ferrule.cli.prompts import TerminalAsker
 from ferrule.core.access import Access
-from ferrule.permissions.asker import Answer, Question
+from ferrule.permissions.ask import Answer, Question
 
 PLAN = "# Plan\n" + "".join(f"{number}. Do it.\n" for number in range(60)) + "x" * 300 + " \x1b[2J\u202eend\n"
 
@@ -31,12 +31,12 @@ def typed() -> Iterator[Any]:
     """A terminal at which somebody types this."""
     opened = []
 
-    def at(text: str) -> Terminal:
+    def at(text: str) -> TerminalAsker:
         reading, writing = os.pipe()
         os.write(writing, text.encode())
         os.close(writing)
         opened.append(os.fdopen(reading))
-        return Terminal(opened[-1])
+        return TerminalAsker(opened[-1])
 
     yield at
     for one in opened:

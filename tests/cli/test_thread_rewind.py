@@ -7,10 +7,10 @@ import pytest
 from tests.agent.stage import Stage, words
 from tests.cli.talk.terminals import Pty
 
-from ferrule.agent.claim import Claim
+from ferrule.agent.session import Claim
 from ferrule.cli.main import run
 from ferrule.models.cues import calls, said
-from ferrule.settings import state_folder
+from ferrule.settings.schema import state_folder
 
 
 def write(name, content):

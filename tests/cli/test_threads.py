@@ -17,12 +17,12 @@ from tests.cli.talk.terminals import Pty
 from tests.kept_threads import TALK, result, turn, use
 from tests.kept_threads import text as said
 
-from ferrule.agent.claim import Claim
+from ferrule.agent.session import Claim
 from ferrule.cli.main import run
-from ferrule.settings import state_folder
-from ferrule.workspace.thread_store import Item, ThreadStore
-from ferrule.workspace.todo_rules import Change
-from ferrule.workspace.todos import Todos
+from ferrule.settings.schema import state_folder
+from ferrule.tools.threads.store import ThreadStore
+from ferrule.tools.threads.thread import Item
+from ferrule.tools.todos.store import TodoChange, Todos
 
 ID = "T-5928a90d-d53b-488f-a829-4e36442142ee"
 LIKE = "T-5928a90d-ffff-488f-a829-4e36442142ee"
@@ -254,7 +254,7 @@ def test_the_todos_of_a_thread_go_with_it(store, capsys):
     async def listed(thread: str, *subjects: str) -> int:
         todos = Todos(folder, thread)
         for subject in subjects:
-            await todos.create(Change(subject=subject))
+            await todos.create(TodoChange(subject=subject))
         count = len(await todos.all())
         await todos.close()
         return count
@@ -321,7 +321,7 @@ def test_a_damaged_store_is_a_warning(store, capsys):
 def test_doctor_says_how_threads_are_kept(store, capsys, monkeypatch):
     run(["doctor"])
     assert re.search(r"ok    threads +2 kept\n", capsys.readouterr().out)
-    monkeypatch.setattr("ferrule.workspace.thread_index.has_full_text", lambda: False)
+    monkeypatch.setattr("ferrule.tools.threads.search.has_full_text", lambda: False)
     run(["doctor"])
     assert "2 kept; this SQLite has no FTS5" in capsys.readouterr().out
 

@@ -24,11 +24,12 @@ from ferrule.agent.events import (
     TurnEnded,
     Warned,
 )
-from ferrule.cli.told import Told, cut, seconds, width
+from ferrule.cli.render import TranscriptPrinter, cut, seconds, width
+from ferrule.core.call import Failure, Reply
+from ferrule.core.content import Text
 from ferrule.core.events import Done, Prepared, Reported
-from ferrule.core.reply import Failure, Reply
 from ferrule.models.cues import calls, said
-from ferrule.wire.turn import Said, Text, Usage
+from ferrule.wire.turn import ModelResponse, Usage
 
 T = "T-11111111-2222-3333-4444-555555555555"
 BEGAN = Began(thread=T, prompt="x", model="m", dialect="claude", cwd="/home/me/it", tools=(), permission_mode="default")
@@ -59,7 +60,7 @@ def ended(reason="end", text="Done.", error=""):
 
 def told(*events, is_live=False, shows_work=True, err=None):
     out, err = io.StringIO(), err or io.StringIO()
-    shown = Told(is_live=is_live, shows_work=shows_work, out=out, err=err)
+    shown = TranscriptPrinter(is_live=is_live, shows_work=shows_work, out=out, err=err)
     for event in (BEGAN, *events):
         shown.put(event)
     return out.getvalue(), err.getvalue()
@@ -157,8 +158,8 @@ def test_the_end_says_why_and_what_it_took(reason, error, line):
 
 def test_a_terminal_sees_the_answer_as_it_comes_and_apart_from_the_work():
     err = out = io.StringIO()
-    shown = Told(is_live=True, shows_work=True, out=out, err=err)
-    turn = TurnEnded(thread=T, said=Said(id="m", model="m", parts=(Text("x"),), reason="end"), spent=SPENT)
+    shown = TranscriptPrinter(is_live=True, shows_work=True, out=out, err=err)
+    turn = TurnEnded(thread=T, said=ModelResponse(id="m", model="m", parts=(Text("x"),), reason="end"), spent=SPENT)
     events: list[Any] = [BEGAN, Spoke(thread=T, text="I **look"), Spoke(thread=T, text="**.\x1b[2J"), turn]
     events += [*call({"path": "a"}), Spoke(thread=T, text="It is"), Spoke(thread=T, text=" so.\n"), turn, ended()]
     for event in events:

@@ -5,20 +5,27 @@ from pathlib import Path
 import pytest
 
 from ferrule import Engine
-from ferrule.execute.hooks import command, hooks, variables
-from ferrule.layered import PROJECT_MAY
-from ferrule.permissions.code import SKILLS, TOOLBOXES, TOOLS, code_files
-from ferrule.permissions.trust import Trust
-from ferrule.registry import search, told
-from ferrule.serve import asking, http, stdio
-from ferrule.settings import Settings, state_folder
-from ferrule.sources.custom import lua, sandbox
-from ferrule.sources.mcp import config, names, places, quarantine, resources, rest
-from ferrule.sources.toolbox import description, tool, toolbox
-from ferrule.tools.meta import tool_search
-from ferrule.tools.skills import output, skill
-from ferrule.workspace import skill as one_skill
-from ferrule.workspace import skill_catalog, skill_text, skills
+from ferrule.hooks import hooks
+from ferrule.hooks import hooks as command
+from ferrule.hooks import hooks as variables
+from ferrule.permissions.trust import SKILLS, TOOLBOXES, TOOLS, Trust, code_files
+from ferrule.registry import dynamic, search
+from ferrule.serve.mcp import http, questions, stdio
+from ferrule.settings.layers import PROJECT_MAY
+from ferrule.settings.schema import Settings, state_folder
+from ferrule.sources.custom import lua
+from ferrule.sources.custom import lua as sandbox
+from ferrule.sources.mcp import config, connection, quarantine, server, servers
+from ferrule.sources.mcp import config as places
+from ferrule.sources.toolbox import tool, toolbox
+from ferrule.sources.toolbox import tool as description
+from ferrule.tools import meta
+from ferrule.tools.skills import skills
+from ferrule.tools.skills import skills as one_skill
+from ferrule.tools.skills import skills as skill_catalog
+from ferrule.tools.skills import text as skill_text
+from ferrule.tools.skills import tool as output
+from ferrule.tools.skills import tool as skill
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -42,11 +49,11 @@ async def test_programs_in_a_projects_bin_are_no_tools(tmp_path: Path):
         pytest.param("mcp", "cut after {:,} characters", quarantine._WORDS_CHARS, id="mcp-words"),
         pytest.param("mcp", "{} servers at most", config._MOST_SERVERS, id="mcp-servers"),
         pytest.param("mcp", "A file has {} MiB", places._MOST_BYTES >> 20, id="mcp-file"),
-        pytest.param("mcp", "longer than {} characters", names.MOST_CHARS, id="mcp-name"),
-        pytest.param("mcp", "at most {}, with no `__`", names.SERVER_CHARS, id="mcp-server-name"),
-        pytest.param("mcp", "{} at a time", resources.PAGE, id="mcp-resources"),
-        pytest.param("mcp", "and so on up to {:g}", rest.PAUSES_SECONDS[-1], id="mcp-rest"),
-        pytest.param("mcp", "within {:g} minutes", asking._ASK_SECONDS / 60, id="serve-question"),
+        pytest.param("mcp", "longer than {} characters", server.MOST_CHARS, id="mcp-name"),
+        pytest.param("mcp", "at most {}, with no `__`", server.SERVER_CHARS, id="mcp-server-name"),
+        pytest.param("mcp", "{} at a time", servers.PAGE, id="mcp-resources"),
+        pytest.param("mcp", "and so on up to {:g}", connection.PAUSES_SECONDS[-1], id="mcp-rest"),
+        pytest.param("mcp", "within {:g} minutes", questions._ASK_SECONDS / 60, id="serve-question"),
         pytest.param("mcp", "of {} characters or more", http._TOKEN_CHARS, id="serve-token"),
         pytest.param("mcp", "A request has {} MiB", http._BODY_BYTES >> 20, id="serve-request"),
         pytest.param("mcp", "standard input {} MiB", stdio._LINE_BYTES >> 20, id="serve-line"),
@@ -67,8 +74,8 @@ async def test_programs_in_a_projects_bin_are_no_tools(tmp_path: Path):
         pytest.param("hooks", "{} names at most", variables._NAMES, id="hook-names"),
         pytest.param("hooks", "{} KiB and", variables._FILE_BYTES >> 10, id="hook-variables"),
         pytest.param("tool-search", "{} unless `limit` says", search.RANKED, id="search-ranked"),
-        pytest.param("tool-search", "{} at most", tool_search.MOST, id="search-most"),
-        pytest.param("tool-search", "{:,} characters at most", told.ROOM_CHARS, id="search-told"),
+        pytest.param("tool-search", "{} at most", meta.MOST, id="search-most"),
+        pytest.param("tool-search", "{:,} characters at most", dynamic.ROOM_CHARS, id="search-told"),
         pytest.param("tool-search", "has {:,} characters at most", skill_catalog.CATALOG_CHARS, id="catalog"),
     ],
 )

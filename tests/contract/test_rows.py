@@ -8,9 +8,9 @@ import pytest
 from ferrule import Access, Call, Engine, Question, tool
 from ferrule.core.access import EVERYTHING
 from ferrule.core.events import Done, Event, Started
-from ferrule.schedule.batches import batches
-from ferrule.support import process
-from ferrule.support.tree import Child
+from ferrule.schedule import batches
+from ferrule.system import run
+from ferrule.system.child import ChildProcess
 
 
 @pytest.fixture
@@ -157,12 +157,12 @@ async def test_a_long_result_is_cut_after_the_body_and_kept_whole(tmp_path):
 async def test_searches_run_ripgrep(engine, monkeypatch, name, values):
     started = []
 
-    class Watched(Child):
+    class Watched(ChildProcess):
         def __init__(self, argv, **more):
             started.append(os.path.basename(argv[0]))
             super().__init__(argv, **more)
 
-    monkeypatch.setattr(process, "Child", Watched)
+    monkeypatch.setattr(run, "ChildProcess", Watched)
     await engine.call(name, **values)
 
     assert set(started) == {"rg"}

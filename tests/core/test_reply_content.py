@@ -2,8 +2,8 @@
 
 import pytest
 
+from ferrule.core.call import Failure, Reply, spoken
 from ferrule.core.content import Document, Image, Text
-from ferrule.core.reply import Failure, Reply, spoken
 
 PICTURE = {"type": "image", "media_type": "image/png", "data": "AAAA"}
 PDF = {"type": "document", "media_type": "application/pdf", "data": "AAAAAA=="}

@@ -20,10 +20,9 @@ from tests.strategies import texts
 
 from ferrule import Call, Engine
 from ferrule.arguments.schema import Schema
-from ferrule.core.bound import Ends
+from ferrule.core.content import CommandResult, Created, Edited, FileText, Picture
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.face import Face
-from ferrule.core.outcomes import Created, Edited, FileText, Picture, Ran
+from ferrule.core.face import Ends, Face
 from ferrule.dialects.dialect import load_dialect
 from ferrule.output.shorten import shorten
 
@@ -73,15 +72,17 @@ def test_every_parameter_is_described_and_every_tool_in_whole_sentences(face: Fa
         pytest.param("edit", Edited("/a", "", 1, 1, (("a\nb", ""),)), "- a\n- b", id="deletion"),
         pytest.param("edit", Edited("/a", "", 1, 1, (("\n", ""),)), "- ", id="deletion-of-a-newline"),
         pytest.param("edit", Edited("/w/a", "", 1, 1), "edited /w/a", id="nothing-to-show"),
-        pytest.param("bash", Ran("x", "/w", "", 0), "(no output)", id="no-output"),
-        pytest.param("bash", Ran("x", "/w", "out\n", 0), "out\n", id="output"),
-        pytest.param("bash", Ran("x", "/w", "", 7), "exit code: 7", id="exit-code"),
-        pytest.param("bash", Ran("x", "/w", "out\n", 7), "out\n\nexit code: 7", id="output-and-exit-code"),
-        pytest.param("bash", Ran("x", "/w", "", 143, 2.0), "error: command timed out after 2s", id="timed-out"),
+        pytest.param("bash", CommandResult("x", "/w", "", 0), "(no output)", id="no-output"),
+        pytest.param("bash", CommandResult("x", "/w", "out\n", 0), "out\n", id="output"),
+        pytest.param("bash", CommandResult("x", "/w", "", 7), "exit code: 7", id="exit-code"),
+        pytest.param("bash", CommandResult("x", "/w", "out\n", 7), "out\n\nexit code: 7", id="output-and-exit-code"),
         pytest.param(
-            "bash", Ran("x", "/w", "a", 0, 1.2), "a\nerror: command timed out after 2s", id="seconds-round-up"
+            "bash", CommandResult("x", "/w", "", 143, 2.0), "error: command timed out after 2s", id="timed-out"
         ),
-        pytest.param("bash", Ran("x", "/w", "", 124), "exit code: 124", id="a-command-s-own-124"),
+        pytest.param(
+            "bash", CommandResult("x", "/w", "a", 0, 1.2), "a\nerror: command timed out after 2s", id="seconds-round-up"
+        ),
+        pytest.param("bash", CommandResult("x", "/w", "", 124), "exit code: 124", id="a-command-s-own-124"),
     ],
 )
 def test_an_outcome_reads_like_this(face, outcome, said):
@@ -110,9 +111,9 @@ def test_an_image_is_an_image():
 @pytest.mark.parametrize(
     ("outcome", "failed"),
     [
-        pytest.param(Ran("x", "/w", "", 0), False, id="zero"),
-        pytest.param(Ran("x", "/w", "", 1), True, id="one"),
-        pytest.param(Ran("x", "/w", "", 0, 1.0), True, id="zero-after-it-was-stopped"),
+        pytest.param(CommandResult("x", "/w", "", 0), False, id="zero"),
+        pytest.param(CommandResult("x", "/w", "", 1), True, id="one"),
+        pytest.param(CommandResult("x", "/w", "", 0, 1.0), True, id="zero-after-it-was-stopped"),
     ],
 )
 def test_a_command_fails_by_its_exit_code(outcome, failed):

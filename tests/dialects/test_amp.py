@@ -13,11 +13,11 @@ from tests.catalog import silent
 from tests.strategies import paths, texts, wild_paths
 
 from ferrule.arguments.schema import Schema
+from ferrule.core.content import CommandResult, Created, Edited, FileText, FolderListing, Hit, Hits, PathPage, Picture
 from ferrule.core.errors import ToolFailure
 from ferrule.core.face import GENERAL_LIMIT_BYTES, Face
-from ferrule.core.outcomes import Created, Edited, FileText, Found, Hit, Hits, Listing, Picture, Ran
-from ferrule.dialects.families.amp import dialect as amp
-from ferrule.dialects.families.amp import says
+from ferrule.dialects import amp as says
+from ferrule.dialects.amp import dialect as amp
 
 FACES = {face.name: face for face in amp().faces}
 SEED: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "amp_schemas.json").read_text(encoding="utf-8"))
@@ -60,9 +60,11 @@ def test_the_six_tools_of_the_seed_are_advertised_under_its_names():
         pytest.param(FileText("/a", 1, ()), "", id="nothing"),
         pytest.param(FileText("/a", 1, ("1: x",)), "1: 1: x", id="looks-numbered"),
         pytest.param(
-            Listing("/a", ("another-file.js", "file.txt", "subdir/")), "another-file.js\nfile.txt\nsubdir/", id="folder"
+            FolderListing("/a", ("another-file.js", "file.txt", "subdir/")),
+            "another-file.js\nfile.txt\nsubdir/",
+            id="folder",
         ),
-        pytest.param(Listing("/a", ()), "", id="empty-folder"),
+        pytest.param(FolderListing("/a", ()), "", id="empty-folder"),
     ],
 )
 def test_read_says_numbered_lines_or_names(outcome, said):
@@ -121,19 +123,19 @@ def test_create_says_what_it_did_and_what_it_found(outcome, said):
     ("outcome", "said"),
     [
         pytest.param(
-            Ran("ls -la", "/path/to/dir", "total 48\n", 0),
+            CommandResult("ls -la", "/path/to/dir", "total 48\n", 0),
             "<command>ls -la</command>\n<working_directory>/path/to/dir</working_directory>\n"
             "<output>total 48\n</output>\n<exit_code>0</exit_code>",
             id="success",
         ),
         pytest.param(
-            Ran("false", "/w", "", 1),
+            CommandResult("false", "/w", "", 1),
             "<command>false</command>\n<working_directory>/w</working_directory>\n"
             "<output></output>\n<exit_code>1</exit_code>",
             id="failure-without-output",
         ),
         pytest.param(
-            Ran("a && b", "/w", "<x> & {y}", 137),
+            CommandResult("a && b", "/w", "<x> & {y}", 137),
             "<command>a && b</command>\n<working_directory>/w</working_directory>\n"
             "<output><x> & {y}</output>\n<exit_code>137</exit_code>",
             id="as-it-is",
@@ -147,9 +149,9 @@ def test_a_command_is_said_in_four_elements(name, outcome, said):
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [
-        pytest.param(Found((), 0), {"files": [], "remaining": 0}, id="nothing"),
-        pytest.param(Found(("/w/a", "/w/b"), 0), {"files": ["/w/a", "/w/b"], "remaining": 0}, id="all"),
-        pytest.param(Found(("/w/a",), 41), {"files": ["/w/a"], "remaining": 41}, id="a-page"),
+        pytest.param(PathPage((), 0), {"files": [], "remaining": 0}, id="nothing"),
+        pytest.param(PathPage(("/w/a", "/w/b"), 0), {"files": ["/w/a", "/w/b"], "remaining": 0}, id="all"),
+        pytest.param(PathPage(("/w/a",), 41), {"files": ["/w/a"], "remaining": 41}, id="a-page"),
     ],
 )
 def test_glob_says_files_and_remaining(outcome, said):
@@ -157,7 +159,7 @@ def test_glob_says_files_and_remaining(outcome, said):
 
 
 def test_a_page_that_would_be_too_long_gives_its_end_to_the_rest():
-    found = Found(tuple(f"/place/{'deep/' * 30}file_{number:06}.py" for number in range(1000)), 17)
+    found = PathPage(tuple(f"/place/{'deep/' * 30}file_{number:06}.py" for number in range(1000)), 17)
     said = says.files_and_remaining(found)
 
     assert said["files"] == list(found.paths[: len(said["files"])])
@@ -168,7 +170,7 @@ def test_a_page_that_would_be_too_long_gives_its_end_to_the_rest():
 
 @given(st.lists(paths | wild_paths, max_size=8), st.integers(1, 400), st.integers(0, 10**9))
 def test_a_page_never_exceeds_the_general_limit_and_loses_no_file(some, times, remaining):
-    found = Found(tuple(some * times), remaining)
+    found = PathPage(tuple(some * times), remaining)
     said = says.files_and_remaining(found)
     written = [path.encode(errors="replace").decode() for path in said["files"]]
 

@@ -1,8 +1,8 @@
 """How checks read: a line that sums up, a row for each, and below what is wrong with those that did not pass."""
 
-from ferrule.core.checks import Check, Checked, CheckRun
-from ferrule.core.problems import Problem
-from ferrule.dialects.families.amp.checks_said import checked, row, shown
+from ferrule.dialects.amp.reports import check_report, row, shown
+from ferrule.tools.checks.outcomes import Check, Checked, CheckRun
+from ferrule.tools.lsp.outcomes import Problem
 
 MYPY = Check("mypy", "types", "mypy .", "/w", "pyproject.toml")
 
@@ -21,7 +21,7 @@ def test_all_that_can_come_of_checks_reads_like_this() -> None:
         root="/w",
     )
 
-    assert checked(run).split("\n") == [
+    assert check_report(run).split("\n") == [
         "5 checks in 15.2 s: 1 passed, 2 failed, 1 missing, 1 skipped.",
         "✗ mypy  3.2 s  9 problems",
         "✓ ruff  0.0 s",
@@ -53,7 +53,7 @@ def test_a_path_outside_stays_as_it_was_said() -> None:
 
 
 def test_where_nothing_was_found_it_says_where_it_looked() -> None:
-    assert checked(CheckRun((), looked_in=("pyproject.toml", "Makefile"))).startswith(
+    assert check_report(CheckRun((), looked_in=("pyproject.toml", "Makefile"))).startswith(
         "No checks were found in pyproject.toml, Makefile. Run them with Bash"
     )
-    assert checked(CheckRun(())).startswith("No checks were found: nothing here speaks of any")
+    assert check_report(CheckRun(())).startswith("No checks were found: nothing here speaks of any")

@@ -12,25 +12,23 @@ from PIL import Image
 from tests.catalog import silent
 
 from ferrule import Call, Engine, claude_code_definition, is_claude_code_tool
-from ferrule.core.bound import Middle
-from ferrule.core.errors import ToolFailure
-from ferrule.core.face import Face
-from ferrule.core.outcomes import (
+from ferrule.core.content import (
     CellEdited,
+    CommandResult,
     Created,
     Edited,
     FileText,
-    Found,
+    FolderTree,
     Hit,
     Hits,
-    Listed,
+    ListDirEntry,
     Matching,
+    PathPage,
     Planned,
-    Ran,
-    Tree,
 )
-from ferrule.dialects.coming import COMING
-from ferrule.dialects.dialect import load_dialect
+from ferrule.core.errors import ToolFailure
+from ferrule.core.face import Face, Middle
+from ferrule.dialects.dialect import COMING, load_dialect
 from ferrule.tools import BUILTIN
 
 CLAUDE = load_dialect("claude")
@@ -105,11 +103,11 @@ def test_every_tool_and_every_parameter_is_described_in_whole_sentences(face: Fa
         ),
         pytest.param("NotebookEdit", CellEdited("/a", "c", "insert", "x", ""), "Inserted cell c with x", id="new-cell"),
         pytest.param("NotebookEdit", CellEdited("/a", "c", "delete", "x", ""), "Deleted cell c", id="no-cell"),
-        pytest.param("Glob", Found((), 0), "No files found", id="no-files"),
-        pytest.param("Glob", Found(("/b", "/a"), 0), "/b\n/a", id="files"),
+        pytest.param("Glob", PathPage((), 0), "No files found", id="no-files"),
+        pytest.param("Glob", PathPage(("/b", "/a"), 0), "/b\n/a", id="files"),
         pytest.param(
             "Glob",
-            Found(("/b",), 7),
+            PathPage(("/b",), 7),
             "/b\n(Results are truncated: 7 more. Use a narrower path or pattern.)",
             id="more-files",
         ),
@@ -139,15 +137,22 @@ def test_every_tool_and_every_parameter_is_described_in_whole_sentences(face: Fa
             "a-1--\na:2:x\n--\nb:1:y",
             id="lines-with-others-around",
         ),
-        pytest.param("Bash", Ran("ls", "/w", "a\nb\n", 0), "a\nb", id="ran"),
-        pytest.param("Bash", Ran("true", "/w", "\n", 0), "(The command printed nothing.)", id="ran-silently"),
-        pytest.param("Bash", Ran("false", "/w", "", 1), "Exit code 1", id="ran-badly"),
-        pytest.param("Bash", Ran("x", "/w", "why\n", 127), "Exit code 127\nwhy", id="ran-badly-and-said-why"),
+        pytest.param("Bash", CommandResult("ls", "/w", "a\nb\n", 0), "a\nb", id="ran"),
+        pytest.param("Bash", CommandResult("true", "/w", "\n", 0), "(The command printed nothing.)", id="ran-silently"),
+        pytest.param("Bash", CommandResult("false", "/w", "", 1), "Exit code 1", id="ran-badly"),
+        pytest.param("Bash", CommandResult("x", "/w", "why\n", 127), "Exit code 127\nwhy", id="ran-badly-and-said-why"),
         pytest.param(
-            "Bash", Ran("x", "/w", "so far\n", 143, 0.5), "so far\n\nCommand timed out after 0.5s", id="timed-out"
+            "Bash",
+            CommandResult("x", "/w", "so far\n", 143, 0.5),
+            "so far\n\nCommand timed out after 0.5s",
+            id="timed-out",
         ),
-        pytest.param("Bash", Ran("x", "/w", "", 143, 120.0), "Command timed out after 120s", id="timed-out-silently"),
-        pytest.param("LS", Tree("/w", (Listed("a", "folder"), Listed("b", "file")), 0), "a/\nb", id="listed"),
+        pytest.param(
+            "Bash", CommandResult("x", "/w", "", 143, 120.0), "Command timed out after 120s", id="timed-out-silently"
+        ),
+        pytest.param(
+            "LS", FolderTree("/w", (ListDirEntry("a", "folder"), ListDirEntry("b", "file")), 0), "a/\nb", id="listed"
+        ),
         pytest.param("TodoWrite", Planned(()), "The list was updated. Go on with the tasks on it.", id="planned"),
     ],
 )
@@ -181,16 +186,16 @@ def test_outcomes_are_said_as_its_models_know_them(face, outcome, said):
     ],
 )
 def test_an_exit_code_of_one_is_an_answer_of_some_programs(command, exit_code, failed):
-    assert FACES["Bash"].failed(Ran(command, "/w", "", exit_code)) is failed
+    assert FACES["Bash"].failed(CommandResult(command, "/w", "", exit_code)) is failed
 
 
 def test_a_command_that_was_stopped_has_failed():
-    assert FACES["Bash"].failed(Ran("grep x", "/w", "", 1, 2.0)) is True
+    assert FACES["Bash"].failed(CommandResult("grep x", "/w", "", 1, 2.0)) is True
 
 
 @given(st.text("grep x;|&\n'\"\\()$", max_size=30))
 def test_any_command_line_is_judged(command):
-    assert FACES["Bash"].failed(Ran(command, "/w", "", 1)) in (True, False)
+    assert FACES["Bash"].failed(CommandResult(command, "/w", "", 1)) in (True, False)
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,20 @@ from PIL import Image
 from tests.scripted import YES, Scripted
 
 from ferrule import Call, Engine
-from ferrule.core.bound import Middle
+from ferrule.core.content import (
+    CommandResult,
+    FileText,
+    FolderTree,
+    ListDirEntry,
+    Matching,
+    PatchApplied,
+    Patched,
+    Picture,
+    Planned,
+)
 from ferrule.core.errors import BadArguments
-from ferrule.core.face import Face
-from ferrule.core.outcomes import FileText, Listed, Matching, PatchApplied, Patched, Picture, Planned, Ran, Tree
-from ferrule.dialects.coming import COMING
-from ferrule.dialects.dialect import load_dialect
+from ferrule.core.face import Face, Middle
+from ferrule.dialects.dialect import COMING, load_dialect
 from ferrule.tools import BUILTIN
 
 CODEX = load_dialect("codex")
@@ -138,23 +146,23 @@ PNG = Picture("/a.png", "image/png", b"\x89PNG")
         ),
         pytest.param(
             "list_dir",
-            Tree("/w", (Listed("a", "folder"), Listed("a/b", "file"), Listed("c", "link")), 0),
+            FolderTree("/w", (ListDirEntry("a", "folder"), ListDirEntry("a/b", "file"), ListDirEntry("c", "link")), 0),
             "Absolute path: /w\na/\n  b\nc@",
             id="listed",
         ),
         pytest.param(
             "list_dir",
-            Tree("/w", (Listed("a", "file"),), 3),
+            FolderTree("/w", (ListDirEntry("a", "file"),), 3),
             "Absolute path: /w\na\nMore than 1 entries found; use offset for the others",
             id="listed-in-part",
         ),
-        pytest.param("list_dir", Tree("/w", (), 0), "Absolute path: /w\n(nothing here)", id="nothing-listed"),
+        pytest.param("list_dir", FolderTree("/w", (), 0), "Absolute path: /w\n(nothing here)", id="nothing-listed"),
         pytest.param("grep_files", Matching((("b", 0), ("a", 0)), 2), "b\na", id="files"),
         pytest.param("grep_files", Matching((), 0), "No matches found.", id="no-files"),
         *(
             pytest.param(
                 name,
-                Ran("x", "/w", "out\n", 3, took=1.24),
+                CommandResult("x", "/w", "out\n", 3, took=1.24),
                 "Exit code: 3\nWall time: 1.2 seconds\nOutput:\nout\n",
                 id=name,
             )
@@ -162,7 +170,7 @@ PNG = Picture("/a.png", "image/png", b"\x89PNG")
         ),
         pytest.param(
             "shell_command",
-            Ran("x", "/w", "out\n", 143, 2.0, took=2.04),
+            CommandResult("x", "/w", "out\n", 143, 2.0, took=2.04),
             "Exit code: 143\nWall time: 2.0 seconds\nStopped after 2 seconds.\nOutput:\nout\n",
             id="stopped",
         ),

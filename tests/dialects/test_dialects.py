@@ -11,15 +11,13 @@ from tests.golden import Golden
 from tests.strategies import advertised_arguments, texts
 
 from ferrule import Engine
-from ferrule.agent_settings import Repository
 from ferrule.arguments.schema import Schema
 from ferrule.core.errors import BadArguments, ConfigError, ToolFailure
 from ferrule.core.face import Face
 from ferrule.core.subagents import Subagents
-from ferrule.dialects.coming import COMING
-from ferrule.dialects.dialect import FAMILIES, Dialect, load_dialect
+from ferrule.dialects.dialect import COMING, FAMILIES, Dialect, load_dialect
 from ferrule.registry.entry import ON_REQUEST
-from ferrule.settings import Settings
+from ferrule.settings.schema import LibrarianRepository, Settings
 from ferrule.tools import BUILTIN, load
 
 DIALECTS = [load_dialect(name) for name in sorted(FAMILIES)]
@@ -104,7 +102,7 @@ def test_no_tool_is_shown_twice(dialect: Dialect):
 
 @EACH
 def test_what_is_not_here_yet_is_in_the_table_and_is_not_advertised(dialect: Dialect, tmp_path):
-    settings = Settings(repositories={"other": Repository(path=str(tmp_path))})
+    settings = Settings(repositories={"other": LibrarianRepository(path=str(tmp_path))})
     engine = Engine(tmp_path, dialect=dialect, settings=settings, subagents=Subagents())
     shown = {definition["name"] for definition in engine.definitions()}
 

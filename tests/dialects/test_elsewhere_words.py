@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
+from ferrule.core.content import Picture
 from ferrule.core.elsewhere import (
+    McpContent,
     Mixed,
-    Part,
     ServerResource,
     ServerResources,
     SkillLoaded,
     ToolFound,
     ToolsFound,
 )
-from ferrule.core.outcomes import Picture
 from ferrule.dialects.dialect import FAMILIES, load_dialect
 
 BARE = SkillLoaded("review", "", "Read it twice.")
@@ -120,7 +120,7 @@ def says(family: str, name: str, outcome: Any) -> Any:
         pytest.param(
             "gemini",
             "read_mcp_resource",
-            Mixed(("One.", Picture("", "image/png", b"x"), Part("audio", {}, "(a sound)"))),
+            Mixed(("One.", Picture("", "image/png", b"x"), McpContent("audio", {}, "(a sound)"))),
             [
                 {"type": "text", "text": "One."},
                 {"type": "image", "media_type": "image/png", "data": "eA=="},

@@ -9,26 +9,25 @@ import pytest
 from tests.catalog import lay_out
 
 from ferrule import Call, Engine
-from ferrule.core.errors import ToolFailure
-from ferrule.core.face import Face
-from ferrule.core.outcomes import (
+from ferrule.core.content import (
+    CommandResult,
     Created,
     Edited,
     FileText,
-    Found,
+    FolderTree,
     Hit,
     Hits,
-    Listed,
+    ListDirEntry,
     ManyFiles,
     Matching,
+    PathPage,
     Picture,
     Planned,
-    Ran,
     Step,
-    Tree,
 )
-from ferrule.dialects.coming import COMING
-from ferrule.dialects.dialect import load_dialect
+from ferrule.core.errors import ToolFailure
+from ferrule.core.face import Face
+from ferrule.dialects.dialect import COMING, load_dialect
 from ferrule.tools import BUILTIN
 
 FACES = {face.name: face for face in load_dialect("gemini").faces}
@@ -158,32 +157,34 @@ def test_every_tool_and_every_parameter_is_described_in_whole_sentences(face: Fa
         pytest.param(
             "replace", Created("/a", False, ()), "Created new file: /a with provided content.", id="edited-into-being"
         ),
-        pytest.param("run_shell_command", Ran("x", "/w", "hi", 0), "Command: x\nDirectory: /w\nOutput: hi", id="ran"),
+        pytest.param(
+            "run_shell_command", CommandResult("x", "/w", "hi", 0), "Command: x\nDirectory: /w\nOutput: hi", id="ran"
+        ),
         pytest.param(
             "run_shell_command",
-            Ran("x", "/w", "", 2),
+            CommandResult("x", "/w", "", 2),
             "Command: x\nDirectory: /w\nOutput: (empty)\nExit Code: 2",
             id="ended-badly",
         ),
         pytest.param(
             "run_shell_command",
-            Ran("x", "/w", "so far", 143, 2.0),
+            CommandResult("x", "/w", "so far", 143, 2.0),
             "Command: x\nDirectory: /w\nOutput: so far\nError: stopped after 2 seconds\nExit Code: 143",
             id="stopped",
         ),
         pytest.param(
             "glob",
-            Found(("/w/b", "/w/a"), 0, "/w"),
+            PathPage(("/w/b", "/w/a"), 0, "/w"),
             "Found 2 file(s) within /w, newest first:\n/w/b\n/w/a",
             id="paths",
         ),
         pytest.param(
             "glob",
-            Found(("/w/b",), 4, "/w"),
+            PathPage(("/w/b",), 4, "/w"),
             "Found 5 file(s) within /w, newest first (4 more are not shown):\n/w/b",
             id="more-paths",
         ),
-        pytest.param("glob", Found((), 0, "/w"), "No files found within /w", id="no-paths"),
+        pytest.param("glob", PathPage((), 0, "/w"), "No files found within /w", id="no-paths"),
         pytest.param(
             "grep_search",
             Hits((Hit("a", 1, "x", context=True), Hit("a", 2, "y"), Hit("b", 7, "z")), 2),
@@ -202,11 +203,11 @@ def test_every_tool_and_every_parameter_is_described_in_whole_sentences(face: Fa
         pytest.param("grep_search", Matching((), 0), "No matches found", id="no-names"),
         pytest.param(
             "list_directory",
-            Tree("/w", (Listed("b", "folder"), Listed("a", "file")), 3),
+            FolderTree("/w", (ListDirEntry("b", "folder"), ListDirEntry("a", "file")), 3),
             "Directory listing for /w:\n[DIR] b\na\n(3 more)",
             id="listing",
         ),
-        pytest.param("list_directory", Tree("/w", (), 0), "Directory /w is empty.", id="empty-folder"),
+        pytest.param("list_directory", FolderTree("/w", (), 0), "Directory /w is empty.", id="empty-folder"),
         pytest.param(
             "write_todos",
             Planned((Step("x", "completed"), Step("y", "blocked"))),

@@ -7,8 +7,8 @@ import pytest
 
 from ferrule import Engine
 from ferrule.dialects.dialect import FAMILIES
-from ferrule.permissions.asker import Everybody
-from ferrule.settings import Sandbox, Settings
+from ferrule.permissions.ask import Everybody
+from ferrule.settings.schema import SandboxSettings, Settings
 
 COMMANDS = {
     "amp": ("Bash", "cmd"),
@@ -21,7 +21,7 @@ LINE = "seq 1 20000; echo 'ERROR: it broke'; seq 20002 40000; echo '=== 3 passed
 
 
 def engine(folder: Any, dialect: str) -> Engine:
-    return Engine(folder, dialect=dialect, ask=Everybody(), settings=Settings(sandbox=Sandbox(use="none")))
+    return Engine(folder, dialect=dialect, ask=Everybody(), settings=Settings(sandbox=SandboxSettings(use="none")))
 
 
 def test_every_family_has_a_shell_here() -> None:

@@ -7,26 +7,24 @@ from typing import Any
 import pytest
 
 from ferrule import Call, Engine
-from ferrule.core.bound import Lines
-from ferrule.core.errors import ToolFailure
-from ferrule.core.face import Face
-from ferrule.core.outcomes import (
+from ferrule.core.content import (
+    CommandResult,
     Created,
     Edited,
     FileText,
-    Found,
+    FolderListing,
     Hit,
     Hits,
-    Listing,
     Matching,
     PatchApplied,
     Patched,
+    PathPage,
     Planned,
-    Ran,
     Step,
 )
-from ferrule.dialects.coming import COMING
-from ferrule.dialects.dialect import load_dialect
+from ferrule.core.errors import ToolFailure
+from ferrule.core.face import Face, LineLimit
+from ferrule.dialects.dialect import COMING, load_dialect
 from ferrule.tools import BUILTIN
 
 FACES = {face.name: face for face in load_dialect("opencode").faces}
@@ -89,7 +87,7 @@ def test_every_tool_and_every_parameter_is_described_in_whole_sentences(face: Fa
     [
         pytest.param("read", FileText("/a", 9, ("x", "y"), 20), "9: x\n10: y", id="lines"),
         pytest.param("read", FileText("/a", 1, (), 0), "", id="empty-file"),
-        pytest.param("read", Listing("/w", ("a", "b/")), "a\nb/", id="folder"),
+        pytest.param("read", FolderListing("/w", ("a", "b/")), "a\nb/", id="folder"),
         pytest.param("write", Created("/a", False, ()), "Wrote file successfully.", id="created"),
         pytest.param("edit", Edited("/a", "", 1, 1), "Edit applied successfully.", id="edited"),
         pytest.param("edit", Created("/a", False, ()), "Wrote file successfully.", id="edited-into-being"),
@@ -105,23 +103,25 @@ def test_every_tool_and_every_parameter_is_described_in_whole_sentences(face: Fa
             "Success. Updated the following files:\nA /w/a\nM /w/c\nD /w/d",
             id="patched",
         ),
-        pytest.param("bash", Ran("x", "/w", "hi\n", 0), "hi\n", id="ran"),
-        pytest.param("bash", Ran("x", "/w", "", 0), "(no output)", id="silent"),
-        pytest.param("bash", Ran("x", "/w", "no", 2), "no\n\n<metadata>\nExit code: 2\n</metadata>", id="ended-badly"),
+        pytest.param("bash", CommandResult("x", "/w", "hi\n", 0), "hi\n", id="ran"),
+        pytest.param("bash", CommandResult("x", "/w", "", 0), "(no output)", id="silent"),
+        pytest.param(
+            "bash", CommandResult("x", "/w", "no", 2), "no\n\n<metadata>\nExit code: 2\n</metadata>", id="ended-badly"
+        ),
         pytest.param(
             "bash",
-            Ran("x", "/w", "so far", 143, 1.5),
+            CommandResult("x", "/w", "so far", 143, 1.5),
             "so far\n\n<metadata>\nCommand was stopped after 1500 ms\nExit code: 143\n</metadata>",
             id="stopped",
         ),
-        pytest.param("glob", Found(("/w/b", "/w/a"), 0), "/w/b\n/w/a", id="paths"),
+        pytest.param("glob", PathPage(("/w/b", "/w/a"), 0), "/w/b\n/w/a", id="paths"),
         pytest.param(
             "glob",
-            Found(("/w/b",), 3),
+            PathPage(("/w/b",), 3),
             "/w/b\n(Results are truncated: 3 more. Use a narrower pattern.)",
             id="more-paths",
         ),
-        pytest.param("glob", Found((), 0), "No files found", id="no-paths"),
+        pytest.param("glob", PathPage((), 0), "No files found", id="no-paths"),
         pytest.param(
             "grep",
             Hits((Hit("a", 2, "y"), Hit("a", 4, "z"), Hit("b", 7, "z")), 3),
@@ -151,8 +151,8 @@ def test_an_outcome_reads_like_this(face, outcome, said):
 
 
 def test_a_command_that_ends_badly_is_no_failure_and_a_long_output_keeps_its_last_lines():
-    assert FACES["bash"].failed(Ran("x", "/w", "", 1)) is False
-    assert FACES["bash"].bound == Lines(2_000, 51_200, last=True)
+    assert FACES["bash"].failed(CommandResult("x", "/w", "", 1)) is False
+    assert FACES["bash"].bound == LineLimit(2_000, 51_200, last=True)
 
 
 @pytest.mark.parametrize(

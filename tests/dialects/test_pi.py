@@ -8,10 +8,20 @@ import pytest
 from tests.catalog import catalog, lay_out
 
 from ferrule import Call, Engine
-from ferrule.core.bound import Lines
+from ferrule.core.content import (
+    CommandResult,
+    Created,
+    Edited,
+    FileText,
+    FolderTree,
+    Hit,
+    Hits,
+    ListDirEntry,
+    Matching,
+    PathPage,
+)
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.face import Face
-from ferrule.core.outcomes import Created, Edited, FileText, Found, Hit, Hits, Listed, Matching, Ran, Tree
+from ferrule.core.face import Face, LineLimit
 from ferrule.dialects.dialect import load_dialect
 
 FACES = {face.name: face for face in load_dialect("pi").faces}
@@ -79,11 +89,14 @@ def test_every_tool_and_every_parameter_is_described_in_whole_sentences(face: Fa
         pytest.param("write", Created("/a", False, (), 1, 7), "Successfully wrote 7 bytes to /a", id="written"),
         pytest.param("edit", Edited("/a", "", 1, 1, places=2), "Successfully replaced 2 block(s) in /a.", id="edited"),
         pytest.param("edit_text", Edited("/a", "", 1, 1), "Successfully replaced 1 block(s) in /a.", id="edited-old"),
-        pytest.param("bash", Ran("x", "/w", "hi\n", 0), "hi", id="ran"),
-        pytest.param("bash", Ran("x", "/w", "", 0), "(no output)", id="silent"),
-        pytest.param("bash", Ran("x", "/w", "no\n", 2), "no\n\nCommand exited with code 2", id="ended-badly"),
+        pytest.param("bash", CommandResult("x", "/w", "hi\n", 0), "hi", id="ran"),
+        pytest.param("bash", CommandResult("x", "/w", "", 0), "(no output)", id="silent"),
+        pytest.param("bash", CommandResult("x", "/w", "no\n", 2), "no\n\nCommand exited with code 2", id="ended-badly"),
         pytest.param(
-            "bash", Ran("x", "/w", "so far\n", 143, 1.5), "so far\n\nCommand timed out after 1.5 seconds", id="stopped"
+            "bash",
+            CommandResult("x", "/w", "so far\n", 143, 1.5),
+            "so far\n\nCommand timed out after 1.5 seconds",
+            id="stopped",
         ),
         pytest.param(
             "grep",
@@ -100,16 +113,21 @@ def test_every_tool_and_every_parameter_is_described_in_whole_sentences(face: Fa
         pytest.param("grep", Hits((), 0), "No matches found", id="no-matches"),
         pytest.param("grep", Matching((("a", 0), ("b", 0)), 2), "a\nb", id="files-for-a-call-in-other-words"),
         pytest.param("grep", Matching((("a", 2),), 1, 2), "a:2", id="counts-for-a-call-in-other-words"),
-        pytest.param("find", Found(("a", "b/c"), 0), "a\nb/c", id="paths"),
+        pytest.param("find", PathPage(("a", "b/c"), 0), "a\nb/c", id="paths"),
         pytest.param(
-            "find", Found(("a",), 4), "a\n\n[4 more. Use a larger limit or a narrower pattern.]", id="more-paths"
+            "find", PathPage(("a",), 4), "a\n\n[4 more. Use a larger limit or a narrower pattern.]", id="more-paths"
         ),
-        pytest.param("find", Found((), 0), "No files found matching pattern", id="no-paths"),
-        pytest.param("ls", Tree("/w", (Listed("a", "file"), Listed("b", "folder")), 0), "a\nb/", id="names"),
+        pytest.param("find", PathPage((), 0), "No files found matching pattern", id="no-paths"),
         pytest.param(
-            "ls", Tree("/w", (Listed("a", "file"),), 2), "a\n\n[2 more entries. Use a larger limit.]", id="more-names"
+            "ls", FolderTree("/w", (ListDirEntry("a", "file"), ListDirEntry("b", "folder")), 0), "a\nb/", id="names"
         ),
-        pytest.param("ls", Tree("/w", (), 0), "(empty directory)", id="no-names"),
+        pytest.param(
+            "ls",
+            FolderTree("/w", (ListDirEntry("a", "file"),), 2),
+            "a\n\n[2 more entries. Use a larger limit.]",
+            id="more-names",
+        ),
+        pytest.param("ls", FolderTree("/w", (), 0), "(empty directory)", id="no-names"),
     ],
 )
 def test_an_outcome_reads_like_this(face, outcome, said):
@@ -119,9 +137,9 @@ def test_an_outcome_reads_like_this(face, outcome, said):
 @pytest.mark.parametrize(
     ("outcome", "failed"),
     [
-        pytest.param(Ran("x", "/w", "", 0), False, id="zero"),
-        pytest.param(Ran("x", "/w", "", 1), True, id="one"),
-        pytest.param(Ran("x", "/w", "", 0, 1.0), True, id="stopped"),
+        pytest.param(CommandResult("x", "/w", "", 0), False, id="zero"),
+        pytest.param(CommandResult("x", "/w", "", 1), True, id="one"),
+        pytest.param(CommandResult("x", "/w", "", 0, 1.0), True, id="stopped"),
     ],
 )
 def test_a_command_fails_by_its_exit_code(outcome, failed):
@@ -129,7 +147,7 @@ def test_a_command_fails_by_its_exit_code(outcome, failed):
 
 
 def test_a_long_output_keeps_its_last_lines():
-    assert FACES["bash"].bound == Lines(2_000, 51_200, last=True)
+    assert FACES["bash"].bound == LineLimit(2_000, 51_200, last=True)
 
 
 @pytest.mark.parametrize("face", ["edit", "edit_text"])

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.patches import codex_patch, is_sayable
 
 from ferrule import Call, Engine
+from ferrule.core.call import Reply
 from ferrule.core.face import Face
-from ferrule.core.reply import Reply
 from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.workspace.textfile import parse
+from ferrule.files.text import parse
 
 NAME = "file.txt"
 

@@ -8,24 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies import texts
 
-from ferrule.core.outcomes import (
+from ferrule.core.content import (
     Cell,
     CellOutput,
-    Document,
+    DocumentPage,
     FileText,
-    Found,
+    FolderListing,
+    FolderTree,
     Hit,
     Hits,
-    Listed,
-    Listing,
+    ListDirEntry,
     Matching,
     Notebook,
-    Page,
+    PathPage,
     Picture,
-    Tree,
+    ReadDocument,
     Unread,
 )
-from ferrule.dialects import says
+from ferrule.dialects import shared
 
 PNG = Picture("/a.png", "image/png", b"\x89PNG")
 SHOWN = {"type": "image", "media_type": "image/png", "data": base64.b64encode(b"\x89PNG").decode()}
@@ -35,7 +35,7 @@ def text(words: str) -> dict[str, str]:
     return {"type": "text", "text": words}
 
 
-READ = says.reading(
+READ = shared.reading(
     "{}: {}",
     unchanged="{path} is as it was.",
     binary="{path}: {size} bytes.",
@@ -51,7 +51,7 @@ READ = says.reading(
         pytest.param(FileText("/a", 1, (), 0), "Nothing in it.", id="empty"),
         pytest.param(FileText("/a", 9, (), 3), "3 lines, not 9.", id="past-the-end"),
         pytest.param(FileText("/a", 1, ("",), 1), "1: ", id="an-empty-line-is-a-line"),
-        pytest.param(Listing("/a", ("b", "c/")), "b\nc/", id="folder"),
+        pytest.param(FolderListing("/a", ("b", "c/")), "b\nc/", id="folder"),
         pytest.param(Unread("/{a}", "unchanged", 5), "/{a} is as it was.", id="unchanged"),
         pytest.param(Unread("/a", "binary", 5), "/a: 5 bytes.", id="binary"),
         pytest.param(PNG, SHOWN, id="picture"),
@@ -70,7 +70,7 @@ def test_a_file_is_said_in_the_family_s_style(outcome, said):
     ],
 )
 def test_a_file_may_be_said_as_it_is(outcome, said):
-    assert says.reading(says.plain)(outcome) == said
+    assert shared.reading(shared.plain)(outcome) == said
 
 
 @pytest.mark.parametrize(
@@ -85,17 +85,19 @@ def test_a_file_may_be_said_as_it_is(outcome, said):
     ],
 )
 def test_texts_and_pictures_come_in_their_order(pieces, said):
-    assert says.parts(pieces) == said
+    assert shared.parts(pieces) == said
 
 
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [
         pytest.param(
-            Document("/a", (Page(3, "three\n"), Page(4, "")), 9), "Page 3 of 9\nthree\n\nPage 4 of 9", id="texts"
+            ReadDocument("/a", (DocumentPage(3, "three\n"), DocumentPage(4, "")), 9),
+            "Page 3 of 9\nthree\n\nPage 4 of 9",
+            id="texts",
         ),
         pytest.param(
-            Document("/a", (Page(1, "", PNG), Page(2, "two")), 2),
+            ReadDocument("/a", (DocumentPage(1, "", PNG), DocumentPage(2, "two")), 2),
             [text("Page 1 of 2"), SHOWN, text("Page 2 of 2\ntwo")],
             id="a-page-without-text",
         ),
@@ -139,12 +141,12 @@ def test_a_notebook_is_said_cell_by_cell(outcome, said):
     ],
 )
 def test_a_fence_is_longer_than_any_in_the_text(diff, said):
-    assert says.fenced(diff, "diff") == said
+    assert shared.fenced(diff, "diff") == said
 
 
 @given(st.text("`ab\n", max_size=40))
 def test_no_text_closes_its_own_fence(inside):
-    fence, *lines, end = says.fenced(inside, "").split("\n")
+    fence, *lines, end = shared.fenced(inside, "").split("\n")
 
     assert fence == end
     assert not any(line.startswith(fence) for line in lines)
@@ -153,13 +155,13 @@ def test_no_text_closes_its_own_fence(inside):
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [
-        pytest.param(Found((), 0), "None.", id="none"),
-        pytest.param(Found(("/a", "/b"), 0), "/a\n/b", id="all"),
-        pytest.param(Found(("/a",), 3), "/a\n3 more", id="more"),
+        pytest.param(PathPage((), 0), "None.", id="none"),
+        pytest.param(PathPage(("/a", "/b"), 0), "/a\n/b", id="all"),
+        pytest.param(PathPage(("/a",), 3), "/a\n3 more", id="more"),
     ],
 )
 def test_paths_come_one_a_line(outcome, said):
-    assert says.paths(outcome, none="None.", more="{remaining} more") == said
+    assert shared.paths(outcome, none="None.", more="{remaining} more") == said
 
 
 HITS = Hits(
@@ -183,7 +185,7 @@ HITS = Hits(
     ],
 )
 def test_lines_come_as_ripgrep_prints_them(outcome, numbers, said):
-    assert says.hits(outcome._replace(numbers=numbers), none="None.") == said
+    assert shared.hits(outcome._replace(numbers=numbers), none="None.") == said
 
 
 @pytest.mark.parametrize(
@@ -195,25 +197,25 @@ def test_lines_come_as_ripgrep_prints_them(outcome, numbers, said):
     ],
 )
 def test_files_come_with_their_counts_where_those_were_asked_for(outcome, said):
-    assert says.matching(outcome, none="None.") == said
+    assert shared.matching(outcome, none="None.") == said
 
 
 def test_a_tree_is_indented():
     entries = (
-        Listed("a", "folder"),
-        Listed("a/b", "folder"),
-        Listed("a/b/c.py", "file"),
-        Listed("link", "link"),
-        Listed("pipe", "other"),
+        ListDirEntry("a", "folder"),
+        ListDirEntry("a/b", "folder"),
+        ListDirEntry("a/b/c.py", "file"),
+        ListDirEntry("link", "link"),
+        ListDirEntry("pipe", "other"),
     )
 
-    assert says.tree(Tree("/w", entries, 0)) == "a/\n  b/\n    c.py\nlink@\npipe?"
-    assert says.tree(Tree("/w", (), 0)) == ""
+    assert shared.tree(FolderTree("/w", entries, 0)) == "a/\n  b/\n    c.py\nlink@\npipe?"
+    assert shared.tree(FolderTree("/w", (), 0)) == ""
 
 
 @given(st.integers(1, 10**7), st.lists(texts.map(lambda line: re.sub(r"\s", " ", line)), min_size=1, max_size=9))
 def test_every_line_keeps_its_number_and_its_text(first, lines):
-    said = says.numbered(FileText("/a", first, tuple(lines)), "{:>6}→{}")
+    said = shared.numbered(FileText("/a", first, tuple(lines)), "{:>6}→{}")
 
     assert [line.partition("→")[2] for line in said.split("\n")] == lines
     assert [int(line.partition("→")[0]) for line in said.split("\n")] == list(range(first, first + len(lines)))

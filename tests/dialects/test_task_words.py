@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from ferrule.core.content import CommandResult
 from ferrule.core.errors import BadArguments
-from ferrule.core.outcomes import Ran
-from ferrule.core.tasks import Left, Permitted, TaskList, TaskRead, TaskSeen, TaskStopped
 from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.tools.shell.outcomes import Left, Permitted, TaskList, TaskRead, TaskSeen, TaskStopped
 
 FACES = {(name, face.name): face for name in FAMILIES for face in load_dialect(name).faces}
 RUNS = TaskSeen("bq7k2m", 3, 4711, "npm run dev", "/w", "running", output="ready\n", took=1.5, total_chars=6)
@@ -93,14 +93,14 @@ def told(status: str, task: TaskSeen) -> dict[str, Any]:
         pytest.param(
             "codex",
             "exec_command",
-            Ran("x", "/w", "out\n", 3, took=0.25, total_chars=4),
+            CommandResult("x", "/w", "out\n", 3, took=0.25, total_chars=4),
             "Wall time: 0.2500 seconds\nProcess exited with code 3\nOutput:\nout\n",
             id="codex-ended",
         ),
         pytest.param(
             "codex",
             "exec_command",
-            Ran("x", "/w", "o…t", 0, took=0.25, total_chars=41),
+            CommandResult("x", "/w", "o…t", 0, took=0.25, total_chars=41),
             "Wall time: 0.2500 seconds\nProcess exited with code 0\nOriginal token count: 11\nOutput:\no…t",
             id="codex-cut",
         ),
@@ -224,7 +224,7 @@ def test_a_command_that_goes_on_is_no_failure_to_anybody_and_names_its_task(fami
     ],
 )
 def test_a_command_that_was_stopped_for_its_silence_says_so(family, name, said):
-    outcome = Ran("x", "/w", "so far", 143, took=6.0, quiet_after=5.0)
+    outcome = CommandResult("x", "/w", "so far", 143, took=6.0, quiet_after=5.0)
 
     assert FACES[family, name].says(outcome) == said
     assert FACES[family, name].failed(outcome) is (family in ("claude", "ah", "pi", "wayland"))

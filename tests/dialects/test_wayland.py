@@ -14,10 +14,9 @@ from tests.strategies import texts
 
 from ferrule import Call, Engine
 from ferrule.arguments.schema import Schema
-from ferrule.core.bound import Middle
+from ferrule.core.content import CommandResult, Created, Edited, FileText, Hit, Hits, PathPage, Picture, Unread
 from ferrule.core.errors import ToolFailure
-from ferrule.core.face import Face
-from ferrule.core.outcomes import Created, Edited, FileText, Found, Hit, Hits, Picture, Ran, Unread
+from ferrule.core.face import Face, Middle
 from ferrule.dialects.dialect import load_dialect
 from ferrule.tools import BUILTIN
 
@@ -73,15 +72,15 @@ def test_every_parameter_is_described_and_every_tool_in_whole_sentences(face: Fa
         ),
         pytest.param(
             "Bash",
-            Ran("ls", "/w", "a\nb\n", 0, None, "warning\n"),
+            CommandResult("ls", "/w", "a\nb\n", 0, None, "warning\n"),
             "Exit code: 0\nSTDOUT:\na\nb\n\nSTDERR:\nwarning\n",
             id="ran",
         ),
-        pytest.param("Bash", Ran("x", "/w", "", 127), "Exit code: 127\nSTDOUT:\n\nSTDERR:\n", id="ran-badly"),
-        pytest.param("Bash", Ran("x", "/w", "", 143, 0.25), "Command timed out after 250ms", id="timed-out"),
+        pytest.param("Bash", CommandResult("x", "/w", "", 127), "Exit code: 127\nSTDOUT:\n\nSTDERR:\n", id="ran-badly"),
+        pytest.param("Bash", CommandResult("x", "/w", "", 143, 0.25), "Command timed out after 250ms", id="timed-out"),
         pytest.param(
             "Bash",
-            Ran("x", "/w", "so far", 143, 120.0, "oh"),
+            CommandResult("x", "/w", "so far", 143, 120.0, "oh"),
             "Command timed out after 120000ms\nSTDOUT:\nso far\nSTDERR:\noh",
             id="timed-out-with-output",
         ),
@@ -92,8 +91,8 @@ def test_every_parameter_is_described_and_every_tool_in_whole_sentences(face: Fa
             id="matches",
         ),
         pytest.param("Grep", Hits((), 0), "No matches found", id="no-matches"),
-        pytest.param("Glob", Found(("b.rs", "src/a.rs"), 0, "/w"), "b.rs\nsrc/a.rs", id="files"),
-        pytest.param("Glob", Found((), 0, "/w"), "No files matched the pattern", id="no-files"),
+        pytest.param("Glob", PathPage(("b.rs", "src/a.rs"), 0, "/w"), "b.rs\nsrc/a.rs", id="files"),
+        pytest.param("Glob", PathPage((), 0, "/w"), "No files matched the pattern", id="no-files"),
     ],
 )
 def test_an_outcome_reads_like_this(face, outcome, said):
@@ -115,9 +114,9 @@ def test_an_image_is_an_image():
 @pytest.mark.parametrize(
     ("outcome", "failed"),
     [
-        pytest.param(Ran("x", "/w", "", 0), False, id="zero"),
-        pytest.param(Ran("x", "/w", "", 1), True, id="one"),
-        pytest.param(Ran("x", "/w", "", 0, 1.0), True, id="zero-after-it-was-stopped"),
+        pytest.param(CommandResult("x", "/w", "", 0), False, id="zero"),
+        pytest.param(CommandResult("x", "/w", "", 1), True, id="one"),
+        pytest.param(CommandResult("x", "/w", "", 0, 1.0), True, id="zero-after-it-was-stopped"),
     ],
 )
 def test_a_command_fails_by_its_exit_code(outcome, failed):

@@ -6,9 +6,9 @@ import shlex
 import sys
 import threading
 
-from ferrule.execute.hooks.hook import Hook
-from ferrule.execute.hooks.hooks import Hooks
-from ferrule.support.roster import Roster
+from ferrule.hooks.hook import Hook
+from ferrule.hooks.hooks import Hooks
+from ferrule.system.roster import Roster
 
 LIMIT_SECONDS = 60
 

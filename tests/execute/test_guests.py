@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from ferrule.execute import guests as module
-from ferrule.execute.guests import Guests
+from ferrule import execute as module
+from ferrule.execute import Guests
 
 LIMIT_SECONDS = 10
 

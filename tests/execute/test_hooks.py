@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from ferrule.execute.hooks.hook import After, Before, Hook
-from ferrule.execute.hooks.read import from_claude
+from ferrule.hooks.hook import After, Hook, HookVerdict
+from ferrule.hooks.read import from_claude
 
 from .hooking import LIMIT_SECONDS, Desk
 
@@ -35,7 +35,7 @@ async def test_a_program_is_told_of_a_call_in_the_words_of_the_protocol(desk):
         command, told={"command": "é\ud800", "n": [1, None]}, names=["Bash", "shell"], transcript_path="/t.jsonl"
     )
 
-    assert said == Before()
+    assert said == HookVerdict()
     assert json.loads((desk.work / "told").read_text()) == {
         "session_id": "S-1",
         "transcript_path": "/t.jsonl",
@@ -104,18 +104,20 @@ DENY = "echo 'Not on main.' >&2; exit 2"
 @pytest.mark.parametrize(
     ("hooks", "expected"),
     [
-        pytest.param([says(permissionDecision="allow")], Before("allow"), id="allow"),
+        pytest.param([says(permissionDecision="allow")], HookVerdict("allow"), id="allow"),
         pytest.param(
-            [says(permissionDecision="ask", permissionDecisionReason="Sure?")], Before("ask", "Sure?"), id="ask"
+            [says(permissionDecision="ask", permissionDecisionReason="Sure?")], HookVerdict("ask", "Sure?"), id="ask"
         ),
-        pytest.param([DENY], Before("deny", "Not on main."), id="deny"),
-        pytest.param([printing({"decision": "block", "reason": "No."})], Before("deny", "No."), id="older"),
+        pytest.param([DENY], HookVerdict("deny", "Not on main."), id="deny"),
+        pytest.param([printing({"decision": "block", "reason": "No."})], HookVerdict("deny", "No."), id="older"),
         pytest.param(
-            [printing({"continue": False, "stopReason": "Halt."})], Before("deny", "Halt.", stop="Halt."), id="stop"
+            [printing({"continue": False, "stopReason": "Halt."})],
+            HookVerdict("deny", "Halt.", stop="Halt."),
+            id="stop",
         ),
         pytest.param(
             [says(permissionDecision="allow"), DENY, says(permissionDecision="ask", permissionDecisionReason="Sure?")],
-            Before("deny", "Not on main."),
+            HookVerdict("deny", "Not on main."),
             id="the-strictest",
         ),
         pytest.param(
@@ -124,22 +126,26 @@ DENY = "echo 'Not on main.' >&2; exit 2"
                 says(permissionDecision="ask", permissionDecisionReason="Sure?"),
                 says(permissionDecision="ask", permissionDecisionReason="Really?"),
             ],
-            Before("ask", "Sure?\nReally?"),
+            HookVerdict("ask", "Sure?\nReally?"),
             id="the-reasons-of-the-strictest",
         ),
         pytest.param(
             [says(additionalContext="One."), says(additionalContext="Two.", permissionDecision="allow")],
-            Before("allow", notes=("One.", "Two.")),
+            HookVerdict("allow", notes=("One.", "Two.")),
             id="context-in-order",
         ),
-        pytest.param([says(updatedInput={"command": "pwd"})], Before(input={"command": "pwd"}), id="another-input"),
-        pytest.param([says(updatedInput={"command": "ls"})], Before(), id="the-same-input"),
         pytest.param(
-            [says(updatedInput={"command": "pwd"}), DENY], Before("deny", "Not on main."), id="no-input-where-denied"
+            [says(updatedInput={"command": "pwd"})], HookVerdict(input={"command": "pwd"}), id="another-input"
+        ),
+        pytest.param([says(updatedInput={"command": "ls"})], HookVerdict(), id="the-same-input"),
+        pytest.param(
+            [says(updatedInput={"command": "pwd"}), DENY],
+            HookVerdict("deny", "Not on main."),
+            id="no-input-where-denied",
         ),
         pytest.param(
             [says(updatedInput={"command": "a"}), says(updatedInput={"command": "b"}), "true"],
-            Before(
+            HookVerdict(
                 input={"command": "b"},
                 notes=(
                     "Several hooks wanted to change the input of this call in different ways; the last one's is used.",
@@ -147,8 +153,8 @@ DENY = "echo 'Not on main.' >&2; exit 2"
             ),
             id="the-last-input",
         ),
-        pytest.param(["exit 1", "exit 77"], Before(), id="failing-is-no-word"),
-        pytest.param([], Before(), id="no-hooks"),
+        pytest.param(["exit 1", "exit 77"], HookVerdict(), id="failing-is-no-word"),
+        pytest.param([], HookVerdict(), id="no-hooks"),
     ],
 )
 async def test_what_hooks_say_before_a_call(desk, hooks, expected):
@@ -178,7 +184,7 @@ async def test_what_hooks_say_after_a_call(desk, hooks, expected):
 async def test_what_is_not_for_the_model_is_for_the_user(desk):
     said = await desk.before(printing({"systemMessage": "Hello."}), "echo oops >&2; exit 3")
 
-    assert said == Before()
+    assert said == HookVerdict()
     assert desk.reports == [
         "Hello.",
         "The PreToolUse hook `echo oops >&2; exit 3` failed with exit code 3: oops",
@@ -202,9 +208,9 @@ if command.startswith("npm "):
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        pytest.param("rm -r x", Before("deny", "Use git clean instead."), id="refused"),
-        pytest.param("npm i", Before("allow", input={"command": "pnpm i"}), id="changed"),
-        pytest.param("ls", Before(), id="let-through"),
+        pytest.param("rm -r x", HookVerdict("deny", "Use git clean instead."), id="refused"),
+        pytest.param("npm i", HookVerdict("allow", input={"command": "pnpm i"}), id="changed"),
+        pytest.param("ls", HookVerdict(), id="let-through"),
     ],
 )
 async def test_a_file_of_claude_code_with_a_program_in_python_works_as_it_is(desk, command, expected):
@@ -247,7 +253,7 @@ async def test_hooks_run_at_the_same_time(desk):
         "read line < a; echo x > b",
     )
 
-    assert said == Before("allow")
+    assert said == HookVerdict("allow")
 
 
 async def test_variables_of_a_session_start_are_kept_in_order(desk):
@@ -302,13 +308,13 @@ class Callable:
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
-        pytest.param(lambda _: None, Before(), id="nothing"),
-        pytest.param(deny, Before("deny", "No."), id="a-function"),
-        pytest.param(allow_later, Before("allow"), id="a-coroutine"),
-        pytest.param(Callable(), Before("allow", "Bash"), id="an-object"),
+        pytest.param(lambda _: None, HookVerdict(), id="nothing"),
+        pytest.param(deny, HookVerdict("deny", "No."), id="a-function"),
+        pytest.param(allow_later, HookVerdict("allow"), id="a-coroutine"),
+        pytest.param(Callable(), HookVerdict("allow", "Bash"), id="an-object"),
         pytest.param(
             lambda told: {"hookSpecificOutput": {"updatedInput": {**told["tool_input"], "x": 1}}},
-            Before(input={"command": "ls", "x": 1}),
+            HookVerdict(input={"command": "ls", "x": 1}),
             id="another-input",
         ),
     ],
@@ -318,7 +324,7 @@ async def test_functions_answer_as_programs_do(desk, function, expected):
 
 
 async def test_functions_and_programs_are_asked_together(desk):
-    assert await desk.before(Hook("PreToolUse", function=deny), says(permissionDecision="allow")) == Before(
+    assert await desk.before(Hook("PreToolUse", function=deny), says(permissionDecision="allow")) == HookVerdict(
         "deny", "No."
     )
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.execute.hooks.answer import TEXT_CHARS, Answer, failure, from_exit, from_object
-from ferrule.execute.hooks.hook import EVENTS
+from ferrule.hooks.answer import TEXT_CHARS, HookAnswer, failure, from_exit, from_object
+from ferrule.hooks.hook import EVENTS
 
 WHO = "The hook"
 NO_REASON = "A hook refused this and gave no reason."
@@ -29,48 +29,52 @@ def before(**fields):
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        pytest.param({}, Answer(), id="nothing"),
-        pytest.param(None, Answer(), id="none"),
-        pytest.param(before(permissionDecision="allow"), Answer("allow"), id="allow"),
+        pytest.param({}, HookAnswer(), id="nothing"),
+        pytest.param(None, HookAnswer(), id="none"),
+        pytest.param(before(permissionDecision="allow"), HookAnswer("allow"), id="allow"),
         pytest.param(
             before(permissionDecision="deny", permissionDecisionReason="Not on main."),
-            Answer("deny", "Not on main."),
+            HookAnswer("deny", "Not on main."),
             id="deny",
         ),
-        pytest.param(before(permissionDecision="deny"), Answer("deny", NO_REASON), id="deny-without-a-reason"),
+        pytest.param(before(permissionDecision="deny"), HookAnswer("deny", NO_REASON), id="deny-without-a-reason"),
         pytest.param(
-            before(permissionDecision="ask", permissionDecisionReason="Sure?"), Answer("ask", "Sure?"), id="ask"
+            before(permissionDecision="ask", permissionDecisionReason="Sure?"), HookAnswer("ask", "Sure?"), id="ask"
         ),
-        pytest.param(before(updatedInput={"a": 1}), Answer(input={"a": 1}), id="another-input"),
+        pytest.param(before(updatedInput={"a": 1}), HookAnswer(input={"a": 1}), id="another-input"),
         pytest.param(
-            before(permissionDecision="allow", updatedInput={"a": 1}), Answer("allow", input={"a": 1}), id="both"
+            before(permissionDecision="allow", updatedInput={"a": 1}), HookAnswer("allow", input={"a": 1}), id="both"
         ),
         pytest.param(
             before(permissionDecision="deny", updatedInput={"a": 1}),
-            Answer("deny", NO_REASON),
+            HookAnswer("deny", NO_REASON),
             id="what-is-denied-has-no-input",
         ),
-        pytest.param(before(additionalContext="Mind the gap."), Answer(context="Mind the gap."), id="context"),
-        pytest.param({"hookSpecificOutput": {"permissionDecision": "allow"}}, Answer("allow"), id="event-not-named"),
-        pytest.param({"decision": "approve", "reason": "fine"}, Answer("allow", "fine"), id="older-approve"),
-        pytest.param({"decision": "block", "reason": "no"}, Answer("deny", "no"), id="older-block"),
+        pytest.param(before(additionalContext="Mind the gap."), HookAnswer(context="Mind the gap."), id="context"),
         pytest.param(
-            {"decision": "block", **before(permissionDecision="allow")}, Answer("deny", NO_REASON), id="the-stricter"
+            {"hookSpecificOutput": {"permissionDecision": "allow"}}, HookAnswer("allow"), id="event-not-named"
+        ),
+        pytest.param({"decision": "approve", "reason": "fine"}, HookAnswer("allow", "fine"), id="older-approve"),
+        pytest.param({"decision": "block", "reason": "no"}, HookAnswer("deny", "no"), id="older-block"),
+        pytest.param(
+            {"decision": "block", **before(permissionDecision="allow")},
+            HookAnswer("deny", NO_REASON),
+            id="the-stricter",
         ),
         pytest.param(
             {"decision": "approve", **before(permissionDecision="ask", permissionDecisionReason="Sure?")},
-            Answer("ask", "Sure?"),
+            HookAnswer("ask", "Sure?"),
             id="the-stricter-the-other-way",
         ),
         pytest.param(
             {"continue": False, "stopReason": "Halt.", **before(permissionDecision="allow")},
-            Answer("deny", "Halt.", stop="Halt."),
+            HookAnswer("deny", "Halt.", stop="Halt."),
             id="not-to-go-on-refuses",
         ),
-        pytest.param({"continue": True, "suppressOutput": True}, Answer(), id="to-go-on"),
-        pytest.param({"systemMessage": "Hello."}, Answer(told=("Hello.",)), id="a-word-to-the-user"),
-        pytest.param({"decision": None, "hookSpecificOutput": None}, Answer(), id="null-is-nothing"),
-        pytest.param({"futureField": [1]}, Answer(), id="what-nobody-knows-yet"),
+        pytest.param({"continue": True, "suppressOutput": True}, HookAnswer(), id="to-go-on"),
+        pytest.param({"systemMessage": "Hello."}, HookAnswer(told=("Hello.",)), id="a-word-to-the-user"),
+        pytest.param({"decision": None, "hookSpecificOutput": None}, HookAnswer(), id="null-is-nothing"),
+        pytest.param({"futureField": [1]}, HookAnswer(), id="what-nobody-knows-yet"),
     ],
 )
 def test_what_an_answer_before_a_call_means(answer, expected):
@@ -116,7 +120,7 @@ def test_a_mistake_beside_a_refusal_leaves_it_one():
 
 
 def test_a_mistake_without_a_decision_is_only_told():
-    assert from_object("PreToolUse", WHO, {"systemMessage": 5, "suppressOutput": "no"}) == Answer(
+    assert from_object("PreToolUse", WHO, {"systemMessage": 5, "suppressOutput": "no"}) == HookAnswer(
         told=("The hook answered with a number as systemMessage and a string as suppressOutput.",)
     )
 
@@ -124,50 +128,57 @@ def test_a_mistake_without_a_decision_is_only_told():
 @pytest.mark.parametrize(
     ("event", "answer", "expected"),
     [
-        pytest.param("PostToolUse", {"decision": "block", "reason": "Lint."}, Answer("deny", "Lint."), id="block"),
-        pytest.param("PostToolUse", {"decision": "block"}, Answer("deny", NO_REASON), id="block-without-a-reason"),
+        pytest.param("PostToolUse", {"decision": "block", "reason": "Lint."}, HookAnswer("deny", "Lint."), id="block"),
+        pytest.param("PostToolUse", {"decision": "block"}, HookAnswer("deny", NO_REASON), id="block-without-a-reason"),
         pytest.param(
-            "PostToolUse", {"continue": False, "stopReason": "Halt."}, Answer("deny", "Halt.", stop="Halt."), id="stop"
+            "PostToolUse",
+            {"continue": False, "stopReason": "Halt."},
+            HookAnswer("deny", "Halt.", stop="Halt."),
+            id="stop",
         ),
         pytest.param(
             "PermissionRequest",
             {"hookSpecificOutput": {"decision": {"behavior": "deny", "message": "Not this."}}},
-            Answer("deny", "Not this."),
+            HookAnswer("deny", "Not this."),
             id="no-to-a-question",
         ),
-        pytest.param("PostToolUse", {"decision": "approve", "reason": "x"}, Answer(), id="nothing-to-approve"),
+        pytest.param("PostToolUse", {"decision": "approve", "reason": "x"}, HookAnswer(), id="nothing-to-approve"),
         pytest.param(
             "PostToolUse",
             {"hookSpecificOutput": {"hookEventName": "PostToolUse", "additionalContext": "Seen."}},
-            Answer(context="Seen."),
+            HookAnswer(context="Seen."),
             id="context",
         ),
-        pytest.param("PostToolUse", {"additionalContext": "Seen."}, Answer(context="Seen."), id="context-at-the-top"),
-        pytest.param("PostToolUse", before(updatedInput={"a": 1})["hookSpecificOutput"], Answer(), id="no-input"),
+        pytest.param(
+            "PostToolUse", {"additionalContext": "Seen."}, HookAnswer(context="Seen."), id="context-at-the-top"
+        ),
+        pytest.param("PostToolUse", before(updatedInput={"a": 1})["hookSpecificOutput"], HookAnswer(), id="no-input"),
         pytest.param(
             "PostToolUse",
             {"decision": 1},
-            Answer(told=("The hook answered with a number as decision, which is one of approve, block.",)),
+            HookAnswer(told=("The hook answered with a number as decision, which is one of approve, block.",)),
             id="a-mistake-is-told",
         ),
         pytest.param(
-            "PostToolUse", [], Answer(told=("The hook answered with a list instead of an object.",)), id="list"
+            "PostToolUse", [], HookAnswer(told=("The hook answered with a list instead of an object.",)), id="list"
         ),
-        pytest.param("Stop", {"decision": "block", "reason": "Go on."}, Answer("deny", "Go on."), id="not-yet"),
+        pytest.param("Stop", {"decision": "block", "reason": "Go on."}, HookAnswer("deny", "Go on."), id="not-yet"),
         pytest.param(
             "Stop",
             {"continue": False},
-            Answer(stop="A hook stopped the work and gave no reason."),
+            HookAnswer(stop="A hook stopped the work and gave no reason."),
             id="to-stop-a-stop-is-no-objection",
         ),
         pytest.param(
             "SessionStart",
             {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "Hi."}},
-            Answer(context="Hi."),
+            HookAnswer(context="Hi."),
             id="at-the-start",
         ),
-        pytest.param("SessionStart", {"decision": "block", "reason": "x"}, Answer(), id="nothing-to-block"),
-        pytest.param("Notification", {"continue": False, "stopReason": "x"}, Answer(told=("x",)), id="nothing-to-stop"),
+        pytest.param("SessionStart", {"decision": "block", "reason": "x"}, HookAnswer(), id="nothing-to-block"),
+        pytest.param(
+            "Notification", {"continue": False, "stopReason": "x"}, HookAnswer(told=("x",)), id="nothing-to-stop"
+        ),
     ],
 )
 def test_what_other_answers_mean(event, answer, expected):
@@ -177,15 +188,15 @@ def test_what_other_answers_mean(event, answer, expected):
 @pytest.mark.parametrize(
     ("exit_code", "stdout", "stderr", "expected"),
     [
-        pytest.param(0, b"", b"", Answer(), id="0-silently"),
-        pytest.param(0, b"all good\n", b"noise", Answer(), id="0-with-a-text"),
-        pytest.param(0, b'\xef\xbb\xbf {"decision":"approve"}\r\n', b"", Answer("allow"), id="0-with-an-answer"),
-        pytest.param(2, b'{"decision":"approve"}', b"No.\n", Answer("deny", "No."), id="2-refuses"),
-        pytest.param(2, b"", b"", Answer("deny", NO_REASON), id="2-silently"),
-        pytest.param(2, b"", b"n\xffo", Answer("deny", "n\ufffdo"), id="2-in-no-utf8"),
-        pytest.param(1, b'{"decision":"block"}', b"", Answer(told=("The hook failed with exit code 1.",)), id="1"),
-        pytest.param(1, b"", b"oh\n", Answer(told=("The hook failed with exit code 1: oh",)), id="1-with-a-reason"),
-        pytest.param(255, b"", b"", Answer(told=("The hook failed with exit code 255.",)), id="255"),
+        pytest.param(0, b"", b"", HookAnswer(), id="0-silently"),
+        pytest.param(0, b"all good\n", b"noise", HookAnswer(), id="0-with-a-text"),
+        pytest.param(0, b'\xef\xbb\xbf {"decision":"approve"}\r\n', b"", HookAnswer("allow"), id="0-with-an-answer"),
+        pytest.param(2, b'{"decision":"approve"}', b"No.\n", HookAnswer("deny", "No."), id="2-refuses"),
+        pytest.param(2, b"", b"", HookAnswer("deny", NO_REASON), id="2-silently"),
+        pytest.param(2, b"", b"n\xffo", HookAnswer("deny", "n\ufffdo"), id="2-in-no-utf8"),
+        pytest.param(1, b'{"decision":"block"}', b"", HookAnswer(told=("The hook failed with exit code 1.",)), id="1"),
+        pytest.param(1, b"", b"oh\n", HookAnswer(told=("The hook failed with exit code 1: oh",)), id="1-with-a-reason"),
+        pytest.param(255, b"", b"", HookAnswer(told=("The hook failed with exit code 255.",)), id="255"),
         pytest.param(
             127, b"", b"", failure("PreToolUse", WHO, "could not be run (exit code 127)"), id="127-could-not-run"
         ),
@@ -222,14 +233,14 @@ def test_output_before_a_call_that_cannot_be_read(stdout, verdict):
 def test_what_exit_code_2_means_at_each_event(event):
     said = from_exit(event, WHO, 2, b"", b"No.")
 
-    assert said == (Answer("deny", "No.") if event in OBJECTING else Answer(told=("The hook says: No.",)))
+    assert said == (HookAnswer("deny", "No.") if event in OBJECTING else HookAnswer(told=("The hook says: No.",)))
 
 
 @pytest.mark.parametrize("event", EVENTS)
 def test_plain_text_is_context_where_a_conversation_begins(event):
     context = "Today: rain." if event in {"SessionStart", "UserPromptSubmit"} else ""
 
-    assert from_exit(event, WHO, 0, b"Today: rain.\n", b"") == Answer(context=context)
+    assert from_exit(event, WHO, 0, b"Today: rain.\n", b"") == HookAnswer(context=context)
 
 
 @pytest.mark.parametrize("event", EVENTS)

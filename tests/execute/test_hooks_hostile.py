@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ferrule.execute.hooks.hook import After, Before, Hook
-from ferrule.support import tree
+from ferrule.hooks.hook import After, Hook, HookVerdict
+from ferrule.system import tree
 from tests.support.test_process import children, descriptors, living
 
 from .hooking import LIMIT_SECONDS, Desk
@@ -117,21 +117,21 @@ async def test_a_call_that_cannot_be_told_is_a_question(desk, told):
     ],
 )
 async def test_a_hook_need_not_read(desk, body):
-    assert await desk.before(body, told={"x": "y" * 2_000_000}) == Before("deny", "No.")
+    assert await desk.before(body, told={"x": "y" * 2_000_000}) == HookVerdict("deny", "No.")
 
 
 @pytest.mark.usefixtures("nothing_left")
 async def test_errors_without_end_do_not_fill_the_memory(desk):
     said = await desk.before("head -c 30000000 /dev/zero | tr '\\0' x >&2; exit 2")
 
-    assert said == Before("deny", "x" * 10_000 + " …")
+    assert said == HookVerdict("deny", "x" * 10_000 + " …")
 
 
 @pytest.mark.usefixtures("nothing_left")
 async def test_what_a_hook_leaves_running_ends_with_it(desk, mark):
     said = await desk.before(f'sleep {mark} & echo \'{{"decision": "approve"}}\'')
 
-    assert said == Before("allow")
+    assert said == HookVerdict("allow")
     assert living(mark) == []
 
 
@@ -139,13 +139,13 @@ async def test_what_a_hook_leaves_running_ends_with_it(desk, mark):
 async def test_a_daemon_ends_with_its_hook(desk, mark):
     if not LINUX:
         # Elsewhere whoever has left the group cannot be found: only what stays in it is promised.
-        assert await desk.before(f"sh -c 'exec sleep {mark}' & true") == Before()
+        assert await desk.before(f"sh -c 'exec sleep {mark}' & true") == HookVerdict()
         assert living(mark) == []
         return
     daemon = f"setsid sh -c 'echo $$ > pid; exec sleep {mark}' > /dev/null 2>&1 < /dev/null &"
     said = await desk.before(f"{daemon} until [ -s pid ]; do :; done; echo No. >&2; exit 2")
 
-    assert said == Before("deny", "No.")
+    assert said == HookVerdict("deny", "No.")
     assert living(mark) == []
 
 
@@ -158,7 +158,7 @@ async def test_a_hook_that_has_ended_is_forgotten(desk):
 
 
 async def test_bytes_that_are_no_text_are_a_text(desk):
-    assert await desk.before("printf '\\377\\000' >&2; exit 2") == Before("deny", "\ufffd\0")
+    assert await desk.before("printf '\\377\\000' >&2; exit 2") == HookVerdict("deny", "\ufffd\0")
 
 
 @pytest.mark.usefixtures("nothing_left")
@@ -196,7 +196,7 @@ async def test_hundreds_of_calls_at_once_are_all_told(desk):
     async with asyncio.timeout(LIMIT_SECONDS):
         said = await asyncio.gather(*(hooks.before(["Bash"], "Bash", {}, str(number)) for number in range(100)))
 
-    assert said == [Before("deny", "No.")] * 100
+    assert said == [HookVerdict("deny", "No.")] * 100
 
 
 async def test_a_running_hook_is_on_the_roster(desk):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.execute.hooks.match import BadMatcher, check, covers
+from ferrule.hooks.hook import BadMatcher, check, covers
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
-from ferrule.execute.hooks.hook import EVENTS, Hook
-from ferrule.execute.hooks.read import Found, from_claude, from_program, from_settings, together
-from ferrule.settings import HookSetting, decode_settings
+from ferrule.hooks.hook import EVENTS, Hook
+from ferrule.hooks.read import HookSet, from_claude, from_program, from_settings, together
+from ferrule.settings.schema import HookSetting, decode_settings
 
 FILE = "settings.json"
 
@@ -42,7 +42,7 @@ def test_a_file_of_claude_code_is_read_as_it_is():
         },
     }
 
-    assert claude(settings) == Found(
+    assert claude(settings) == HookSet(
         (
             Hook("PreToolUse", "Edit|Write", "one", None, 5.0, "user", FILE),
             Hook("PreToolUse", "Edit|Write", "two", None, 60.0, "user", FILE),
@@ -54,7 +54,7 @@ def test_a_file_of_claude_code_is_read_as_it_is():
 
 @pytest.mark.parametrize("settings", [{}, {"hooks": {}}, {"hooks": None}, {"permissions": {"allow": []}}])
 def test_a_file_without_hooks_has_none(settings):
-    assert claude(settings) == Found()
+    assert claude(settings) == HookSet()
 
 
 def test_our_own_settings_are_read():
@@ -68,7 +68,7 @@ def test_our_own_settings_are_read():
     """
     hooks = decode_settings(raw, "settings.toml").hooks
 
-    assert from_settings(hooks, layer="managed", source="settings.toml") == Found(
+    assert from_settings(hooks, layer="managed", source="settings.toml") == HookSet(
         (
             Hook("PreToolUse", "Bash", "check", None, 2.5, "managed", "settings.toml"),
             Hook("SessionEnd", "", "bye", None, 60.0, "managed", "settings.toml"),
@@ -158,7 +158,7 @@ def test_what_may_have_held_a_hook_before_calls_is_an_error_but_for_a_project(ra
 
 
 def test_settings_of_amp_have_no_such_hooks():
-    assert from_claude(b'{// mine\n"amp.hooks": []}', layer="user", source=FILE) == Found()
+    assert from_claude(b'{// mine\n"amp.hooks": []}', layer="user", source=FILE) == HookSet()
 
 
 def test_an_event_that_there_is_not_is_left_out_with_a_warning():

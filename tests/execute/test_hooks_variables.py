@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.execute.hooks.variables import Variables, VariablesFile, parse
+from ferrule.hooks.hooks import HookVariables, VariablesFile, parse
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ from ferrule.execute.hooks.variables import Variables, VariablesFile, parse
     ],
 )
 def test_plain_values_are_taken(text, values):
-    assert parse(text) == Variables(values)
+    assert parse(text) == HookVariables(values)
 
 
 @pytest.mark.parametrize(
@@ -74,11 +74,11 @@ def test_a_file_is_its_users_alone_and_goes():
     file = VariablesFile()
 
     assert os.stat(file.path).st_mode & 0o777 == 0o600
-    assert file.read() == Variables({})
+    assert file.read() == HookVariables({})
     file.remove()
     assert not os.path.exists(file.path)
     file.remove()
-    assert file.read() == Variables({})
+    assert file.read() == HookVariables({})
 
 
 def test_something_else_in_its_place_is_not_read(tmp_path):
@@ -102,14 +102,14 @@ def test_too_much_is_not_read():
     found = file.read()
     file.remove()
 
-    assert found == Variables({}, ("wrote more than 65,536 bytes of variables; none of them is set",))
+    assert found == HookVariables({}, ("wrote more than 65,536 bytes of variables; none of them is set",))
 
 
 @given(st.text(alphabet="a$`\"'\\ ~&#;\n!*{}é", max_size=12))
 def test_what_a_shell_exports_comes_back_as_it_was(value):
     quoted = "".join(f"\\{one}" if one in '$`"\\' else one for one in value)
 
-    assert parse(f'declare -x A="{quoted}"\nexport B=1\n') == Variables({"A": value, "B": "1"})
+    assert parse(f'declare -x A="{quoted}"\nexport B=1\n') == HookVariables({"A": value, "B": "1"})
 
 
 @pytest.mark.parametrize("character", ["'", '"', "\\", "#", "a", " ", "'a", '\\"', "A=1;", '"\\'])

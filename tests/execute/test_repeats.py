@@ -1,6 +1,6 @@
 """The guard against the same failing call, again and again."""
 
-from ferrule.execute.repeats import Repeats
+from ferrule.execute import Repeats
 
 
 def test_the_third_failure_in_a_row_is_told() -> None:

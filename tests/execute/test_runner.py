@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from ferrule.core.args import Args
 from ferrule.core.errors import ToolFailure
-from ferrule.core.tool import Context, Tool
-from ferrule.execute.runner import Runner
-from ferrule.settings import Limits
+from ferrule.core.tool import Args, Context, Tool
+from ferrule.execute import ToolRunner
+from ferrule.settings.schema import LimitSettings
 
 LIMIT_SECONDS = 10
 SHORT = 0.05
@@ -66,7 +65,7 @@ class Own(Tool[Args, Any]):
         return await self.body(ctx)
 
 
-async def ran(runner: Runner, tool: Own, ctx: Any = None) -> Any:
+async def ran(runner: ToolRunner, tool: Own, ctx: Any = None) -> Any:
     try:
         async with asyncio.timeout(LIMIT_SECONDS):
             given: Any = ctx or Told()
@@ -89,7 +88,7 @@ THREADS = pytest.mark.parametrize("own_thread", [False, True], ids=["on-the-loop
 
 @THREADS
 async def test_what_the_body_returns_comes_back(own_thread):
-    assert await ran(Runner(seconds=LONG), Own(soon, own_thread=own_thread)) == "done"
+    assert await ran(ToolRunner(seconds=LONG), Own(soon, own_thread=own_thread)) == "done"
 
 
 @pytest.mark.contract("timeout.default", "timeout.message")
@@ -103,7 +102,7 @@ async def test_what_the_body_returns_comes_back(own_thread):
     ],
 )
 async def test_a_call_that_overruns_fails_with_the_seed_s_sentence(clock, seconds, said):
-    call = asyncio.create_task(Runner(seconds=seconds).run(Own(never), Args(), Told()))  # type: ignore[arg-type]
+    call = asyncio.create_task(ToolRunner(seconds=seconds).run(Own(never), Args(), Told()))  # type: ignore[arg-type]
     await clock.forward(0)
     await clock.forward(seconds * 0.9)
     is_over_early = call.done()
@@ -117,7 +116,7 @@ async def test_a_call_that_overruns_fails_with_the_seed_s_sentence(clock, second
 
 @pytest.mark.contract("timeout.default")
 def test_the_limit_is_120_seconds_unless_somebody_says_otherwise():
-    assert Limits().seconds == 120.0
+    assert LimitSettings().seconds == 120.0
 
 
 @THREADS
@@ -131,14 +130,14 @@ async def test_a_body_that_overruns_is_cancelled(own_thread):
             ended.append("cleaned up")
 
     with pytest.raises(ToolFailure, match=r"timed out after 0\.05 seconds"):
-        await ran(Runner(seconds=SHORT), Own(body, own_thread=own_thread))
+        await ran(ToolRunner(seconds=SHORT), Own(body, own_thread=own_thread))
     assert ended == ["cleaned up"]
 
 
 @pytest.mark.contract("timeout.progress")
 async def test_progress_starts_the_limit_anew(clock):
     ctx = Told()
-    call = asyncio.create_task(Runner(seconds=LONG).run(Own(never), Args(), ctx))  # type: ignore[arg-type]
+    call = asyncio.create_task(ToolRunner(seconds=LONG).run(Own(never), Args(), ctx))  # type: ignore[arg-type]
     await clock.forward(0)
     for _ in range(5):
         await clock.forward(LONG * 0.9)
@@ -152,7 +151,7 @@ async def test_progress_starts_the_limit_anew(clock):
 @THREADS
 async def test_a_call_that_is_over_can_no_longer_be_extended(own_thread):
     ctx = Told()
-    await ran(Runner(seconds=LONG), Own(soon, own_thread=own_thread), ctx)
+    await ran(ToolRunner(seconds=LONG), Own(soon, own_thread=own_thread), ctx)
 
     assert ctx.alive is None
 
@@ -165,7 +164,7 @@ async def test_progress_while_the_limit_ends_the_call_is_harmless():
             ctx.progress("too late")
 
     with pytest.raises(ToolFailure, match="timed out"):
-        await ran(Runner(seconds=SHORT), Own(body))
+        await ran(ToolRunner(seconds=SHORT), Own(body))
 
 
 @pytest.mark.contract("timeout.disabled")
@@ -179,7 +178,7 @@ async def test_a_tool_without_a_limit_is_never_stopped():
 
     asyncio.get_running_loop().call_later(SHORT * 2, gate.set)
 
-    assert await ran(Runner(seconds=SHORT / 10), Own(body, timed=False)) == "done"
+    assert await ran(ToolRunner(seconds=SHORT / 10), Own(body, timed=False)) == "done"
 
 
 @THREADS
@@ -188,7 +187,7 @@ async def test_a_tool_s_own_time_out_passes_as_its_own_error(own_thread):
         raise TimeoutError("the server did not answer")
 
     with pytest.raises(TimeoutError, match="the server did not answer"):
-        await ran(Runner(seconds=LONG), Own(body, own_thread=own_thread))
+        await ran(ToolRunner(seconds=LONG), Own(body, own_thread=own_thread))
 
 
 @THREADS
@@ -200,7 +199,7 @@ async def test_what_the_body_raises_passes_through(own_thread, error):
         raise error
 
     with pytest.raises(type(error)) as caught:
-        await ran(Runner(seconds=LONG), Own(body, own_thread=own_thread))
+        await ran(ToolRunner(seconds=LONG), Own(body, own_thread=own_thread))
     assert caught.value is error
 
 
@@ -214,7 +213,7 @@ async def test_cancellation_passes_through(own_thread, timed):
         loop.call_soon_threadsafe(started.set)
         await never(None)
 
-    task = asyncio.create_task(ran(Runner(seconds=LONG), Own(body, own_thread=own_thread, timed=timed)))
+    task = asyncio.create_task(ran(ToolRunner(seconds=LONG), Own(body, own_thread=own_thread, timed=timed)))
     async with asyncio.timeout(LIMIT_SECONDS):
         await started.wait()
     task.cancel()
@@ -229,7 +228,7 @@ async def test_a_tool_that_cancels_itself_fails_instead_of_looking_stopped(own_t
         raise asyncio.CancelledError
 
     with pytest.raises(RuntimeError, match="the tool cancelled itself"):
-        await ran(Runner(seconds=LONG), Own(body, own_thread=own_thread))
+        await ran(ToolRunner(seconds=LONG), Own(body, own_thread=own_thread))
 
 
 @THREADS
@@ -238,7 +237,7 @@ async def test_a_tool_that_wants_to_end_the_program_ends_its_call(own_thread):
         raise SystemExit(3)
 
     with pytest.raises(RuntimeError, match="SystemExit: 3"):
-        await ran(Runner(seconds=LONG), Own(body, own_thread=own_thread))
+        await ran(ToolRunner(seconds=LONG), Own(body, own_thread=own_thread))
 
 
 async def test_a_tool_that_catches_its_time_out_and_answers_is_heard():
@@ -247,7 +246,7 @@ async def test_a_tool_that_catches_its_time_out_and_answers_is_heard():
             await never(None)
         return "what I have so far"
 
-    assert await ran(Runner(seconds=SHORT), Own(body)) == "what I have so far"
+    assert await ran(ToolRunner(seconds=SHORT), Own(body)) == "what I have so far"
 
 
 @THREADS
@@ -257,11 +256,11 @@ async def test_a_body_that_is_no_coroutine_fails_alone(own_thread):
             return 5
 
     with pytest.raises(TypeError):
-        await ran(Runner(seconds=LONG), Rubbish(soon, own_thread=own_thread))
+        await ran(ToolRunner(seconds=LONG), Rubbish(soon, own_thread=own_thread))
 
 
 async def test_a_runner_that_never_had_a_guest_closes_and_has_started_no_thread():
     before = threading.active_count()
-    Runner(seconds=LONG).close()
+    ToolRunner(seconds=LONG).close()
 
     assert threading.active_count() == before

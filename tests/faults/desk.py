@@ -4,11 +4,11 @@ import os
 import stat
 from typing import Self
 
-from ferrule.support.locks import Locks
-from ferrule.workspace.journal import Journal
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.transaction import Contents, Writer, Written
-from ferrule.workspace.undo import Undo
+from ferrule.checkpoints.undo import Undo
+from ferrule.files.jail import Jail
+from ferrule.files.journal import Journal
+from ferrule.files.transaction import Contents, TransactionResult, Writer
+from ferrule.system.locks import Locks
 
 Picture = dict[str, tuple[int, bytes]]
 """Relative path → mode and bytes; a folder's path ends in a slash and has no bytes."""
@@ -35,21 +35,21 @@ class Desk:
     def path(self, name: str) -> str:
         return os.path.join(self.root, name)
 
-    def write(self, name: str, content: bytes | None) -> Written:
+    def write(self, name: str, content: bytes | None) -> TransactionResult:
         """One file written whole, or removed."""
         return self.write_all({name: content})
 
-    def write_all(self, contents: Contents) -> Written:
+    def write_all(self, contents: Contents) -> TransactionResult:
         """Several files written whole, or removed, in one transaction."""
         wanted = {self.path(name): content for name, content in contents.items()}
         return self.writer.apply(list(wanted), lambda _: wanted, kind="write")
 
-    def move(self, old: str, new: str, content: bytes) -> Written:
+    def move(self, old: str, new: str, content: bytes) -> TransactionResult:
         """One file under another name, with another content."""
         wanted = {self.path(old): None, self.path(new): content}
         return self.writer.apply(list(wanted), lambda _: wanted, kind="patch", moved={self.path(new): self.path(old)})
 
-    def edit(self, name: str, old: bytes, new: bytes) -> Written:
+    def edit(self, name: str, old: bytes, new: bytes) -> TransactionResult:
         """One piece of a file replaced."""
         path = self.path(name)
 

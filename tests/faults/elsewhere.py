@@ -1,10 +1,9 @@
 """What attacks through tools from elsewhere need: a project that the user may trust, and somebody to ask."""
 
 from ferrule import Engine, Settings
-from ferrule.permissions.asker import Answer
-from ferrule.permissions.code import code_files
+from ferrule.permissions.ask import Answer
 from ferrule.permissions.layers import project_files
-from ferrule.permissions.trust import Trust
+from ferrule.permissions.trust import Trust, code_files
 
 
 class Asked(list):

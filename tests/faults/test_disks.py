@@ -129,8 +129,8 @@ def _give_away(*folders: Path) -> int:
 
 _READ_ON_A_FULL_DISK = """
 import os, sys
-from ferrule.support.sqlite import UnusableError
-from ferrule.workspace.thread_store import Item, ThreadStore
+from ferrule.system.sqlite import UnusableError
+from ferrule.tools.threads.store import Item, ThreadStore
 
 folder = sys.argv[1]
 store = ThreadStore(folder + "/threads")

@@ -10,8 +10,8 @@ import pytest
 from ferrule import Call, Engine
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.layers import PROJECT_FILES
-from ferrule.settings import Mcp, McpServer, Permissions, Sandbox, Shell
-from ferrule.workspace.search_path import apart
+from ferrule.sandbox.search_path import apart
+from ferrule.settings.schema import Mcp, McpServer, Permissions, SandboxSettings, ShellSettings
 from tests.faults.elsewhere import Asked, Project
 
 
@@ -25,7 +25,7 @@ async def test_a_skill_that_came_after_the_trust_brings_no_rules(project):
     project.trust()
     asked = Asked(allow=False)
 
-    settings = {"permissions": Permissions(allow=("Skill",)), "sandbox": Sandbox(auto_allow=False)}
+    settings = {"permissions": Permissions(allow=("Skill",)), "sandbox": SandboxSettings(auto_allow=False)}
     async with project.opened(ask=asked, **settings) as engine:
         await engine.call("Skill", skill="known")
         project.skill("late", header="allowed-tools: Bash(*)\n")
@@ -119,7 +119,7 @@ async def test_a_program_left_in_the_workspace_is_not_run_when_tools_describe_th
     assert subprocess.run(["sh", "-c", "true"], check=True).returncode == 0
     made.unlink(missing_ok=True)
 
-    async with project.opened(ask=Asked(), shell=Shell()) as engine:
+    async with project.opened(ask=Asked(), shell=ShellSettings()) as engine:
         names = {one["name"] for one in engine.definitions()}
         replies = await engine.run([Call("tb__boxed", {}), Call("mine", {})])
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from ferrule import Engine, Settings
-from ferrule.permissions.asker import Question
-from ferrule.settings import Sandbox
-from ferrule.support.git_environment import UnsafeError, hardened
-from ferrule.support.sandbox.choose import report
+from ferrule.git.environment import UnsafeError, hardened
+from ferrule.permissions.ask import Question
+from ferrule.sandbox.profile import report
+from ferrule.settings.schema import SandboxSettings
 
 LIMIT_SECONDS = 60
 BEST = next((row.name for row in report() if row.works and row.name != "none"), "none")
@@ -247,7 +247,7 @@ async def test_no_command_of_a_session_runs_any_of_it(planted: Planted, use: str
         asked.append(question)
         return False
 
-    settings = Settings(sandbox=Sandbox(use=use))  # type: ignore[arg-type]
+    settings = Settings(sandbox=SandboxSettings(use=use))  # type: ignore[arg-type]
     every = "; ".join(f"git {words}" for words in LOOKS)
     lines = [
         " && ".join(f"(cd {folder} && git status; git diff; git log -p -2)" for folder in FOLDERS),
@@ -296,7 +296,7 @@ async def test_what_would_undo_it_asks(planted: Planted, command: str) -> None:
         asked.append(question)
         return False
 
-    settings = Settings(sandbox=Sandbox(use="none"))
+    settings = Settings(sandbox=SandboxSettings(use="none"))
     async with Engine(planted.root, dialect="claude", settings=settings, ask=no) as engine:
         reply = await engine.call("Bash", command=command)
 
@@ -308,7 +308,7 @@ async def test_what_would_undo_it_asks(planted: Planted, command: str) -> None:
 async def test_what_a_person_allowed_runs_as_it_does_outside(planted: Planted) -> None:
     folder = planted.repository("allowed")
     planted.plant(folder, "allowed", one)
-    settings = Settings(sandbox=Sandbox(use="none"))
+    settings = Settings(sandbox=SandboxSettings(use="none"))
     async with Engine(planted.root, dialect="claude", settings=settings, ask=lambda _: True) as engine:
         await engine.call("Bash", command="cd allowed && git add kept.filt")
 
@@ -322,7 +322,7 @@ async def test_a_git_that_only_reads_runs_none_of_it_also_where_somebody_was_ask
     planted: Planted, command: str
 ) -> None:
     dirty(planted)
-    settings = Settings(sandbox=Sandbox(use="none"))
+    settings = Settings(sandbox=SandboxSettings(use="none"))
     async with Engine(planted.root, dialect="claude", settings=settings, ask=lambda _: True) as engine:
         reply = await engine.call("Bash", command=command)
 
@@ -365,7 +365,7 @@ async def test_settings_that_cannot_be_read_in_time_keep_git_from_running(
     folder = tmp_path / "made"
     os.mkfifo(folder / "endless")
     git(folder, "config", "include.path", str(folder / "endless"))
-    monkeypatch.setattr("ferrule.support.git_environment._SECONDS", 0.2)
+    monkeypatch.setattr("ferrule.git.environment._SECONDS", 0.2)
 
     with pytest.raises(UnsafeError):
         await hardened([str(folder)], dict(os.environ))

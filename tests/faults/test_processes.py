@@ -11,10 +11,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ferrule.support.environment import quiet_environment
-from ferrule.support.limits import Limits, reached, unenforced
-from ferrule.support.process import Finished, run
-from ferrule.support.running import Launch, start
+from ferrule.system.command import Finished, Launch, start
+from ferrule.system.environment import ProcessLimits, quiet_environment, reached, unenforced
+from ferrule.system.run import run
 from tests.memory import SOURCE
 from tests.support.test_process import living
 
@@ -47,7 +46,7 @@ async def sh(command: str, **options) -> Finished:
 
 FLOOD = SOURCE + (
     "import asyncio, os, sys\n"
-    "from ferrule.support.process import run\n"
+    "from ferrule.system.run import run\n"
     "async def flood(size):\n"
     "    options = dict(cwd='/', env=os.environ, log=f'{sys.argv[1]}/{size}', log_limit_bytes=2_000_000)\n"
     "    argv = ['/bin/sh', '-c', f'echo first; yes | head -c {size}; echo last']\n"
@@ -122,19 +121,19 @@ async def test_14_what_asks_pages_or_edits_ends_at_once(tmp_path, command, says)
     [
         pytest.param(
             f"exec '{sys.executable}' -c 'open_ = [open(\"/dev/null\") for _ in range(9999)]'",
-            Limits(open_files=40),
+            ProcessLimits(open_files=40),
             "It opened more than 40 files at once.",
             id="descriptors",
         ),
         pytest.param(
             f"exec '{sys.executable}' -c 'x = [bytearray(1 << 26) for _ in range(99)]'",
-            Limits(memory_mb=600),
+            ProcessLimits(memory_mb=600),
             "It needed more than 600 MB of memory.",
             id="memory",
         ),
         pytest.param(
             "for i in $(seq 60); do sleep 5 & done 2>&1; exit 1",
-            Limits(processes=20),
+            ProcessLimits(processes=20),
             "It started more than 20 processes.",
             id="processes",
         ),

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ferrule import Call, Engine, Question, Settings
-from ferrule.settings import Limits
+from ferrule.settings.schema import LimitSettings
 
 
 def only_files(question: Question) -> bool:
@@ -185,7 +185,7 @@ async def test_a_line_too_deep_in_a_file_is_refused_and_ends(tmp_path):
         file.seek(0)
         file.write(b"text\n" * 2000)
 
-    async with asyncio.timeout(60), Engine(tmp_path, settings=Settings(limits=Limits(seconds=50))) as engine:
+    async with asyncio.timeout(60), Engine(tmp_path, settings=Settings(limits=LimitSettings(seconds=50))) as engine:
         reply = await engine.call("Read", path="huge", read_range=[100_000, 100_001])
 
     assert reply.status == "error"

@@ -10,9 +10,9 @@ import pytest
 
 from ferrule import Call, Engine, Reply, Settings, tool
 from ferrule.core.errors import ToolFailure
-from ferrule.execute.hooks.hook import Hook
-from ferrule.settings import Checkpoints, Sandbox
-from ferrule.workspace.journal import Journal
+from ferrule.files.journal import Journal
+from ferrule.hooks.hook import Hook
+from ferrule.settings.schema import CheckpointSettings, SandboxSettings
 
 
 def opened(tmp_path: Path, **options) -> Engine:
@@ -215,7 +215,7 @@ async def test_where_nothing_can_be_kept_a_note_says_so_and_commands_run_as_befo
 
 
 async def test_a_switch_turns_them_off(tmp_path):
-    async with opened(tmp_path, settings=Settings(checkpoints=Checkpoints(keep=False))) as engine:
+    async with opened(tmp_path, settings=Settings(checkpoints=CheckpointSettings(keep=False))) as engine:
         reply = await bash(engine, "echo x > a")
 
     assert reply.changes is None
@@ -224,7 +224,7 @@ async def test_a_switch_turns_them_off(tmp_path):
 
 @pytest.mark.parametrize("use", ["auto", "none"])
 async def test_a_secret_file_is_kept_only_where_a_command_could_change_it(tmp_path, use):
-    settings = Settings(sandbox=Sandbox(use=use))
+    settings = Settings(sandbox=SandboxSettings(use=use))
     async with opened(tmp_path, settings=settings) as engine:
         (tmp_path / "work/.env").write_text("TOKEN=only-here\n")
         await bash(engine, "echo x > a")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ferrule import Answer, Call, Engine, ModeConfig, Question
+from ferrule.core.call import Reply
 from ferrule.core.face import Face
-from ferrule.core.reply import Reply
 from ferrule.dialects.dialect import FAMILIES, load_dialect
 from ferrule.tools import BUILTIN
 from tests.crew import Crew

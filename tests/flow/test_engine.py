@@ -21,7 +21,7 @@ from ferrule import (
 )
 from ferrule.core.events import Blocked, Done, Event, Prepared, Progress, Started
 from ferrule.core.tool import Context
-from ferrule.settings import Limits
+from ferrule.settings.schema import LimitSettings
 
 
 def allow(_: object) -> bool:
@@ -262,7 +262,7 @@ async def test_the_time_limit_is_a_sentence(tmp_path):
         await asyncio.Event().wait()
         return ""
 
-    async with Engine(tmp_path, tools=[forever], settings=Settings(limits=Limits(seconds=0.05))) as engine:
+    async with Engine(tmp_path, tools=[forever], settings=Settings(limits=LimitSettings(seconds=0.05))) as engine:
         reply = await engine.call("forever")
 
     assert reply.text == "Tool execution timed out after 0.05 seconds"

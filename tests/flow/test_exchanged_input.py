@@ -9,8 +9,8 @@ import pytest
 from ferrule import Call, Engine, Hook, Settings
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Prepared
-from ferrule.permissions.asker import Answer, Question
-from ferrule.settings import Permissions, Sandbox
+from ferrule.permissions.ask import Answer, Question
+from ferrule.settings.schema import Permissions, SandboxSettings
 
 WRITE = Call("Write", {"file_path": "a.txt", "content": "x"}, "c1")
 
@@ -30,7 +30,9 @@ class Asked(list[Question]):
 def opened(tmp_path: Path, asker: Any, **more: Any) -> Engine:
     (tmp_path / "work").mkdir(exist_ok=True)
     settings = Settings(
-        sandbox=Sandbox(use="none"), permissions=Permissions(deny=("Edit(no.txt)", "Bash(rm *)")), **more.pop("set", {})
+        sandbox=SandboxSettings(use="none"),
+        permissions=Permissions(deny=("Edit(no.txt)", "Bash(rm *)")),
+        **more.pop("set", {}),
     )
     return Engine(tmp_path / "work", dialect="claude", ask=asker, settings=settings, state=tmp_path / "state", **more)
 

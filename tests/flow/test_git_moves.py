@@ -10,9 +10,9 @@ import pytest
 
 from ferrule import Engine, Settings
 from ferrule.core.errors import ToolFailure
-from ferrule.settings import Sandbox
+from ferrule.settings.schema import SandboxSettings
 
-SETTINGS = Settings(sandbox=Sandbox(use="none"))
+SETTINGS = Settings(sandbox=SandboxSettings(use="none"))
 BEGIN = """
 git init -q -b main . && git config user.name a && git config user.email a@b && git config gc.auto 0
 mkdir sub && echo 1 > a && echo 1 > b && echo 1 > sub/c && git add . && git commit -qm one

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ferrule import Access, Call, ConfigError, Context, Engine, Tool, tool
-from ferrule.core.args import Args
+from ferrule.core.tool import Args
 
 
 class Nothing(Args, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from ferrule import Call, Engine, Settings, tool
-from ferrule.settings import Limits
+from ferrule.settings.schema import LimitSettings
 
 
 async def test_a_thousand_calls_of_every_kind_are_answered_in_order(tmp_path):
@@ -47,7 +47,7 @@ async def test_no_more_calls_run_at_once_than_the_settings_say(tmp_path):
         await asyncio.sleep(0)
         running -= 1
 
-    async with Engine(tmp_path, tools=[busy], settings=Settings(limits=Limits(parallel=7))) as engine:
+    async with Engine(tmp_path, tools=[busy], settings=Settings(limits=LimitSettings(parallel=7))) as engine:
         await engine.run([Call("busy")] * 200)
 
     assert most == 7

@@ -7,9 +7,9 @@ import sys
 import pytest
 
 from ferrule import Call, Done, Engine, Event, Settings
-from ferrule.permissions.modes import ModeConfig
-from ferrule.tool_settings import Lsp
-from ferrule.workspace.languages.noticing import Noticing
+from ferrule.permissions.toolset import ModeConfig
+from ferrule.settings.schema import LspSettings
+from ferrule.tools.lsp.diagnostics import Noticing
 
 GOOD = "def double(value: int) -> int:\n    return value * 2\n"
 USER = "from given import double\n\nNUMBER: int = double(2)\n"
@@ -91,7 +91,7 @@ async def test_nothing_is_told_and_nothing_started_where_no_server_runs(project)
 
 
 async def test_whoever_does_not_want_it_is_told_nothing(project):
-    settings = Settings(lsp=Lsp(after_edits=False))
+    settings = Settings(lsp=LspSettings(after_edits=False))
     async with Engine(project, ask=lambda _: True, settings=settings) as engine:
         await engine.call("get_diagnostics", path="given.py")
         (reply,) = await engine.run([edit("given.py", "value * 2", "str(value)")])

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from ferrule import Call, Engine, ModeConfig, Question, tool
-from ferrule.agent_settings import PlanMode
 from ferrule.core.errors import ConfigError
-from ferrule.core.planning import Planning
-from ferrule.execute.hooks.hook import Hook
-from ferrule.permissions.asker import Answer, Everybody
-from ferrule.settings import Permissions, Settings
+from ferrule.core.services import Planning
+from ferrule.hooks.hook import Hook
+from ferrule.permissions.ask import Answer, Everybody
+from ferrule.settings.schema import Permissions, PlanMode, Settings
 from tests.tools.plan.planned import NAMES, enter_by_tool, leave_by_tool, planning
 
 FAMILIES = tuple(NAMES)

@@ -13,11 +13,11 @@ import pytest
 
 from ferrule import Call, Engine, Settings
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.asker import Answer, Nobody, Question
+from ferrule.permissions.ask import Answer, Nobody, Question
 from ferrule.permissions.layers import project_files
 from ferrule.permissions.trust import Trust
-from ferrule.settings import Permissions, Sandbox
-from ferrule.support.sandbox.choose import choose
+from ferrule.sandbox.profile import choose
+from ferrule.settings.schema import Permissions, SandboxSettings
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def work(tmp_path: Path) -> Path:
 
 
 def engine(work: Path, permissions: Permissions | None = None, **more: Any) -> Engine:
-    settings = Settings(permissions=permissions or Permissions(), sandbox=Sandbox(use="none"))
+    settings = Settings(permissions=permissions or Permissions(), sandbox=SandboxSettings(use="none"))
     return Engine(work, **{"settings": settings, "state": work.parent / "state", "ask": Nobody(), **more})
 
 
@@ -185,7 +185,7 @@ async def test_a_formatter_is_decided_as_its_command_is(
     (work / "a.py").write_text("x=1\n", encoding="utf-8")
     (work / "pyproject.toml").write_text("[tool.ruff.format]\n", encoding="utf-8")
     rules = {kind: (rule,)} if rule else {}
-    settings = Settings(sandbox=Sandbox(use=use), permissions=msgspec.structs.replace(Permissions(), **rules))
+    settings = Settings(sandbox=SandboxSettings(use=use), permissions=msgspec.structs.replace(Permissions(), **rules))
     async with engine(work, settings=settings, permission_mode=mode) as one:
         command = await one.decide(Call("Bash", {"cmd": "ruff format a.py"}))
         formatter = await one.decide(Call("format_file", {"path": "a.py"}))

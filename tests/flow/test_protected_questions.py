@@ -6,12 +6,11 @@ import msgspec
 import pytest
 
 from ferrule import Call, Engine, Settings
+from ferrule.core.call import Reply
 from ferrule.core.errors import ToolFailure
-from ferrule.core.reply import Reply
-from ferrule.permissions.asker import Answer, Everybody, Nobody, Question
-from ferrule.permissions.code import code_files
+from ferrule.permissions.ask import Answer, Everybody, Nobody, Question
 from ferrule.permissions.layers import project_files
-from ferrule.permissions.trust import Trust
+from ferrule.permissions.trust import Trust, code_files
 from tests.scripted import ALWAYS, NO, YES, Scripted
 
 CONTENT = '{"a": 1}\n'
@@ -124,7 +123,7 @@ async def test_a_silent_mode_asks_no_person(work):
 
 
 async def test_a_hook_cannot_allow_it(work):
-    from ferrule.execute.hooks.hook import Hook
+    from ferrule.hooks.hook import Hook
 
     def allow(_: dict[str, object]) -> dict[str, object]:
         return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
@@ -136,7 +135,7 @@ async def test_a_hook_cannot_allow_it(work):
 
 
 async def test_a_person_is_asked_also_where_hooks_are_told(work):
-    from ferrule.execute.hooks.hook import Hook
+    from ferrule.hooks.hook import Hook
 
     hook = Hook("Notification", function=lambda _: None, layer="session")
     asker = Person(YES)
@@ -251,8 +250,8 @@ async def test_a_server_file_that_a_person_approved_is_trusted_as_code(work):
 
 
 def test_the_guard_itself_refuses_whoever_does_not_ask(work):
-    from ferrule.workspace.guarded import Guard
-    from ferrule.workspace.paths import Jail
+    from ferrule.files.guard import Guard
+    from ferrule.files.jail import Jail
 
     with pytest.raises(ToolFailure):
         Guard(jail=Jail(str(work))).check_write(str(work / ".vscode" / "a"))

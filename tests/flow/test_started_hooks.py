@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from ferrule import Call, Engine, Settings
-from ferrule.permissions.asker import Answer, Question
+from ferrule.permissions.ask import Answer, Question
 from ferrule.permissions.layers import project_files
 from ferrule.permissions.trust import Trust
-from ferrule.settings import HookSetting, Sandbox
-from ferrule.support.sandbox.choose import choose
+from ferrule.sandbox.profile import choose
+from ferrule.settings.schema import HookSetting, SandboxSettings
 
 
 class Spelled(NamedTuple):
@@ -245,7 +245,7 @@ async def test_where_nothing_confines_commands_nothing_confines_hooks(ground):
     ground.hook("sh scripts/ch*.sh")
     ground.trust()
 
-    assert await ground.session(sandbox=Sandbox(use="none")) == ("old outside",)
+    assert await ground.session(sandbox=SandboxSettings(use="none")) == ("old outside",)
 
 
 ALLOWS = """printf '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}'\n"""
@@ -256,7 +256,7 @@ async def test_a_hook_behind_the_walls_spares_no_question(ground, command, asks)
     ground.put("scripts/check.sh", ALLOWS)
     ground.hook(command)
     ground.trust()
-    async with ground.opened(sandbox=Sandbox(auto_allow=False)) as engine:
+    async with ground.opened(sandbox=SandboxSettings(auto_allow=False)) as engine:
         await engine.run([Call("Bash", {"command": "git push", "description": "x"})])
 
     assert bool(ground.asker.asked) is asks

@@ -7,13 +7,12 @@ from typing import NamedTuple
 import pytest
 
 from ferrule import Call, Engine
-from ferrule.permissions.asker import Everybody
-from ferrule.permissions.code import code_files
+from ferrule.permissions.ask import Everybody
 from ferrule.permissions.layers import project_files
-from ferrule.permissions.trust import Trust
-from ferrule.settings import Mcp
+from ferrule.permissions.trust import Trust, code_files
+from ferrule.settings.schema import Mcp
+from ferrule.sources.mcp.approval import ServerPins
 from ferrule.sources.mcp.config import configured, skill_servers
-from ferrule.sources.mcp.pins import Pins
 
 # What a trusted file allows is told apart from what needs no question anyway.
 pytestmark = pytest.mark.usefixtures("asking")
@@ -147,7 +146,7 @@ def approve_servers(work: Path, state: str) -> None:
     servers = list(configured(str(work), Mcp()).servers)
     for file in work.glob(".agents/skills/*/mcp.json"):
         servers += skill_servers(json.loads(file.read_text()), source=str(file)).servers
-    pins = Pins(state, str(work))
+    pins = ServerPins(state, str(work))
     for server in servers:
         pins.approve(server, pins.start(server))
 

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import pytest
 
 from ferrule import Call, Engine, Settings
-from ferrule.permissions.asker import Nobody, Question
+from ferrule.permissions.ask import Nobody, Question
 from ferrule.permissions.layers import project_files
 from ferrule.permissions.trust import Trust
-from ferrule.settings import Permissions, Sandbox
-from ferrule.support.sandbox.choose import choose
+from ferrule.sandbox.profile import choose
+from ferrule.settings.schema import Permissions, SandboxSettings
 from tests.permissions.shell.everyday import EXECUTABLES, FILES, everyday
 from tests.workspace.test_walls import Wall
 
@@ -32,14 +32,14 @@ def work(tmp_path: Path) -> Path:
 async def opened(
     work: Path,
     *,
-    sandbox: Sandbox | None = None,
+    sandbox: SandboxSettings | None = None,
     permissions: Permissions | None = None,
     can_take_back: bool = True,
     wall: str = "namespaces",
     **more: Any,
 ) -> AsyncIterator[Engine]:
     """An engine whose commands are behind a wall of this name, and which makes checkpoints or not."""
-    settings = Settings(sandbox=sandbox or Sandbox(), permissions=permissions or Permissions())
+    settings = Settings(sandbox=sandbox or SandboxSettings(), permissions=permissions or Permissions())
     given = {"settings": settings, "state": work.parent / "state", "ask": Nobody(), "dialect": "claude", **more}
     async with Engine(work, **given) as engine:
         engine._services.can_take_back = lambda: can_take_back
@@ -64,9 +64,9 @@ async def test_a_confined_command_that_can_be_taken_back_needs_no_question(work:
         ({"can_take_back": False}, "No checkpoint is kept here"),
         ({"wall": "none"}, "Nothing confines commands here"),
         ({"wall": "landlock"}, "landlock cannot take files out"),
-        ({"sandbox": Sandbox(network=True)}, "the whole network"),
-        ({"sandbox": Sandbox(unix_sockets=True)}, "sandbox.unix_sockets"),
-        ({"sandbox": Sandbox(auto_allow=False)}, "sandbox.auto_allow is false"),
+        ({"sandbox": SandboxSettings(network=True)}, "the whole network"),
+        ({"sandbox": SandboxSettings(unix_sockets=True)}, "sandbox.unix_sockets"),
+        ({"sandbox": SandboxSettings(auto_allow=False)}, "sandbox.auto_allow is false"),
         ({"network": True}, "the whole network"),
     ],
 )
@@ -88,13 +88,13 @@ async def test_it_asks_where_one_condition_is_missing(work: Path, missing: dict[
 async def test_true_and_false_mean_what_they_meant(
     work: Path, auto_allow: AutoAllow, wall: str, can_take_back: bool, said: str
 ) -> None:
-    sandbox = Sandbox(auto_allow=auto_allow)
+    sandbox = SandboxSettings(auto_allow=auto_allow)
     async with opened(work, sandbox=sandbox, wall=wall, can_take_back=can_take_back) as engine:
         assert await verdict(engine) == said
 
 
 async def test_who_has_said_true_is_not_asked_about_what_checkpoints_leave_out(work: Path) -> None:
-    async with opened(work, sandbox=Sandbox(auto_allow=True), can_take_back=False) as engine:
+    async with opened(work, sandbox=SandboxSettings(auto_allow=True), can_take_back=False) as engine:
         assert await verdict(engine, "rm -rf node_modules") == "allow"
 
 
@@ -162,7 +162,7 @@ async def test_a_folder_beside_the_workspace_is_in_no_checkpoint(work: Path) -> 
     other = work.parent / "other"
     other.mkdir()
     (other / "a.txt").write_text("a\n")
-    async with opened(work, sandbox=Sandbox(writable=(str(other),))) as engine:
+    async with opened(work, sandbox=SandboxSettings(writable=(str(other),))) as engine:
         assert [await verdict(engine, one) for one in (f"rm {other}/a.txt", f"touch {other}/b.txt")] == ["ask", "allow"]
 
 

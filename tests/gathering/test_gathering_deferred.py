@@ -7,7 +7,7 @@ from tests.gathering.world import World, listed, names
 
 from ferrule import Engine
 from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.settings import Permissions
+from ferrule.settings.schema import Permissions
 
 MANY = [listed(f"tool_{at}", f"Weighs {word} carefully.", word={"type": "string"}) for at, word in enumerate("abcdef")]
 MANY.append(listed("zebra", "Counts the stripes of zebras.", stripes={"type": "integer"}))

@@ -10,8 +10,8 @@ from tests.tools.confined import CONFINED
 
 from ferrule import Engine, ModeConfig
 from ferrule.dialects.dialect import FAMILIES
-from ferrule.settings import Permissions, Sandbox, Tools
-from ferrule.support.sandbox.choose import report
+from ferrule.sandbox.profile import report
+from ferrule.settings.schema import Permissions, SandboxSettings, Tools
 
 
 def ran(path: Path) -> bool:
@@ -137,7 +137,7 @@ async def test_a_script_is_no_tool_before_somebody_describes_it(
 ) -> None:
     path = script(world, folder)
     world.trust()
-    async with world.session(dialect=dialect, sandbox=Sandbox(use=use)) as engine:  # type: ignore[arg-type]
+    async with world.session(dialect=dialect, sandbox=SandboxSettings(use=use)) as engine:  # type: ignore[arg-type]
         assert "release_sh" not in names(engine)
         told = f"{path}: no tool, for nothing describes it. Write what it does into release.sh.md beside it."
         assert engine.warnings == ((told,) if folder == ".ferrule/tools" else ())
@@ -182,7 +182,7 @@ async def test_a_script_is_asked_once_for_its_content(world: World) -> None:
 async def test_a_script_that_is_asked_can_write_nothing_and_is_not_asked_where_it_could(world: World, use: str) -> None:
     script(world, "tools")
     world.trust()
-    async with world.session(dialect="ah", sandbox=Sandbox(use=use)) as engine:  # type: ignore[arg-type]
+    async with world.session(dialect="ah", sandbox=SandboxSettings(use=use)) as engine:  # type: ignore[arg-type]
         words = described(engine)
     works = use in {row.name for row in report() if row.works and row.name != "none"}
     assert words.startswith("Releases ") if works else words == "CLI tool: release.sh"

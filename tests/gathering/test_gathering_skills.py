@@ -4,8 +4,8 @@ import json
 
 from tests.gathering.world import World, listed, names
 
-from ferrule.permissions.asker import Question
-from ferrule.settings import Sandbox
+from ferrule.permissions.ask import Question
+from ferrule.settings.schema import SandboxSettings
 
 GREET = {"name": "greet", "description": "Greets.", "arguments": [{"name": "who", "required": True}]}
 
@@ -49,7 +49,7 @@ async def test_a_call_that_lists_a_server_brings_its_prompts(world: World) -> No
 
 async def test_no_rule_about_a_skill_is_proposed_for_the_command_in_it(world: World) -> None:
     world.skill(world.user / "skills", "running", "Now: !`make it`")
-    async with world.session(dialect="claude", answer=False, sandbox=Sandbox(auto_allow=False)) as engine:
+    async with world.session(dialect="claude", answer=False, sandbox=SandboxSettings(auto_allow=False)) as engine:
         assert (await engine.call("Skill", skill="running")).status == "rejected-by-user"
     assert [question.proposals for question in world.questions] == [()]
 

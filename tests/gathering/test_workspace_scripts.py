@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.gathering.world import SERVING, World
 
-from ferrule.permissions.asker import Question
-from ferrule.settings import McpServer
+from ferrule.permissions.ask import Question
+from ferrule.settings.schema import McpServer
 
 
 def server(world: World) -> tuple[McpServer, Path]:

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ferrule import Engine, Settings
-from ferrule.permissions.asker import Answer, Question
-from ferrule.permissions.code import code_files
-from ferrule.permissions.trust import Trust
-from ferrule.settings import Mcp, McpServer, Permissions, Sandbox, Tools
+from ferrule.permissions.ask import Answer, Question
+from ferrule.permissions.trust import Trust, code_files
+from ferrule.settings.schema import Mcp, McpServer, Permissions, SandboxSettings, Tools
 
 if TYPE_CHECKING:
     from ferrule.core.events import Event
@@ -130,7 +129,7 @@ class World:
         servers: Any = None,
         mcp: Any = None,
         permissions: Permissions | None = None,
-        sandbox: Sandbox | None = None,
+        sandbox: SandboxSettings | None = None,
         **more: Any,
     ) -> AsyncIterator[Engine]:
         """A new session, as if the program had been started anew; whoever is asked answers so."""
@@ -143,7 +142,7 @@ class World:
             tools=Tools(**{"packages": False, "describe_seconds": SECONDS, **(tools or {})}),
             mcp=Mcp(servers=servers or {}, **(mcp or {})),
             permissions=permissions or Permissions(),
-            sandbox=sandbox or Sandbox(),
+            sandbox=sandbox or SandboxSettings(),
         )
         made = Engine(
             self.workspace, settings=settings, state=self.state, ask=asked, on_event=self.events.append, **more

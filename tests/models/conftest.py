@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from ferrule.agent_settings import ModelHost, Models
-from ferrule.models.api import HttpModel
+from ferrule.core.content import Text
 from ferrule.models.catalog import about
 from ferrule.models.hosts import find_host
-from ferrule.models.model import Again
-from ferrule.wire.assemble import assemble
-from ferrule.wire.turn import Asked, Definition, Said, Text, Turn
+from ferrule.models.http import HttpModel
+from ferrule.models.model import RetryNotice
+from ferrule.settings.schema import ModelHost, Models
+from ferrule.wire.stream import assemble
+from ferrule.wire.turn import Definition, ModelRequest, ModelResponse, Turn
 
 from .server import Server, serving
 from .spoken import Spoken
@@ -66,17 +67,17 @@ class Asker:
         self.made.append(made)
         return made
 
-    async def said(self, model: HttpModel, asked: Asked | None = None) -> Said:
+    async def said(self, model: HttpModel, asked: ModelRequest | None = None) -> ModelResponse:
         """The answer, without what was void."""
         return assemble((await heard(model, asked))[1])
 
 
-async def heard(model: HttpModel, asked: Asked | None = None) -> tuple[list[Again], list[Any]]:
+async def heard(model: HttpModel, asked: ModelRequest | None = None) -> tuple[list[RetryNotice], list[Any]]:
     """Why it was asked again, and the deltas of the last try."""
-    again: list[Again] = []
+    again: list[RetryNotice] = []
     deltas: list[Any] = []
     async for one in model.ask(asked or question()):
-        if isinstance(one, Again):
+        if isinstance(one, RetryNotice):
             again.append(one)
             deltas = []
         else:
@@ -84,8 +85,8 @@ async def heard(model: HttpModel, asked: Asked | None = None) -> tuple[list[Agai
     return again, deltas
 
 
-def question(*turns: Turn, **more: Any) -> Asked:
-    return Asked(model="", turns=turns or QUESTION, definitions=(READ,), **more)
+def question(*turns: Turn, **more: Any) -> ModelRequest:
+    return ModelRequest(model="", turns=turns or QUESTION, definitions=(READ,), **more)
 
 
 @contextlib.asynccontextmanager

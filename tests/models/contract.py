@@ -3,10 +3,25 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
-from ferrule.models.model import Again, Model
-from ferrule.wire.assemble import assemble
-from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.turn import Asked, Definition, Part, Said, Text, Turn
+from ferrule.core.content import Text
+from ferrule.models.model import Model, RetryNotice
+from ferrule.wire.stream import assemble
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Broke,
+    Definition,
+    Delta,
+    ModelRequest,
+    ModelResponse,
+    Part,
+    TextPiece,
+    ThinkingPiece,
+    Turn,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 
 _SECONDS = 120
 """Only a model that does not keep its word takes so long."""
@@ -20,45 +35,45 @@ def model_turn(*parts: Part) -> Turn:
     return Turn("assistant", parts)
 
 
-def asked(*turns: Turn | str, definitions: Sequence[Definition] = (), system: str = "", **options) -> Asked:
+def asked(*turns: Turn | str, definitions: Sequence[Definition] = (), system: str = "", **options) -> ModelRequest:
     """What is asked; plain text is what the user says."""
     made = [user(turn) if isinstance(turn, str) else turn for turn in turns]
     if system:
         made.insert(0, Turn("system", (Text(system),)))
-    return Asked(model="", turns=tuple(made), definitions=tuple(definitions), stream=True, **options)
+    return ModelRequest(model="", turns=tuple(made), definitions=tuple(definitions), stream=True, **options)
 
 
-async def heard(model: Model, given: Asked) -> list[Delta | Again]:
+async def heard(model: Model, given: ModelRequest) -> list[Delta | RetryNotice]:
     """All that comes, within bounds."""
     async with asyncio.timeout(_SECONDS):
         return [delta async for delta in model.ask(given)]
 
 
-async def answer(model: Model, given: Asked) -> Said:
+async def answer(model: Model, given: ModelRequest) -> ModelResponse:
     """The whole answer, after a look at how it came."""
     deltas = await heard(model, given)
     check_answer(deltas)
     return assemble(kept(deltas))
 
 
-def kept(deltas: Sequence[Delta | Again]) -> list[Delta]:
+def kept(deltas: Sequence[Delta | RetryNotice]) -> list[Delta]:
     """What came after the last repetition; all before it is void."""
     out: list[Delta] = []
     for delta in deltas:
-        if isinstance(delta, Again):
+        if isinstance(delta, RetryNotice):
             out.clear()
         else:
             out.append(delta)
     return out
 
 
-def check_answer(deltas: Sequence[Delta | Again]) -> None:
+def check_answer(deltas: Sequence[Delta | RetryNotice]) -> None:
     """Raises unless the deltas are in order: one begin, whole calls counted from 0, one end, and that last."""
-    attempts = [delta.attempt for delta in deltas if isinstance(delta, Again)]
+    attempts = [delta.attempt for delta in deltas if isinstance(delta, RetryNotice)]
     assert attempts == list(range(1, len(attempts) + 1))
     rest = kept(deltas)
-    assert isinstance(rest[0], Begun)
-    assert isinstance(rest[-1], Ended)
+    assert isinstance(rest[0], AnswerStart)
+    assert isinstance(rest[-1], AnswerEnd)
     open_calls: set[int] = set()
     ids: list[str] = []
     for delta in rest[1:-1]:
@@ -83,11 +98,11 @@ def check_answer(deltas: Sequence[Delta | Again]) -> None:
     assert rest[-1].usage.input >= rest[-1].usage.cache_read >= 0
 
 
-async def check_given_up(model: Model, given: Asked) -> None:
+async def check_given_up(model: Model, given: ModelRequest) -> None:
     """Raises unless an answer can be given up, by whoever reads it and by a cancellation, and the next one is whole."""
     stream = model.ask(given)
     async with asyncio.timeout(_SECONDS):
-        assert isinstance(await anext(stream), Begun)
+        assert isinstance(await anext(stream), AnswerStart)
         await stream.aclose()  # type: ignore[attr-defined]  # all of them are generators
         task = asyncio.create_task(_drain(model.ask(given), begun := asyncio.Event()))
         await begun.wait()
@@ -96,7 +111,7 @@ async def check_given_up(model: Model, given: Asked) -> None:
     assert task.cancelled()
 
 
-async def _drain(stream: AsyncIterator[Delta | Again], begun: asyncio.Event) -> None:
+async def _drain(stream: AsyncIterator[Delta | RetryNotice], begun: asyncio.Event) -> None:
     async for _ in stream:
         begun.set()
         # A reader that has more to do: it is still reading when it is cancelled.

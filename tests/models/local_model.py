@@ -11,10 +11,9 @@ import pytest
 from msgspec.structs import replace
 
 from ferrule.models.local import LocalModel
-from ferrule.models.model import Again
-from ferrule.support.locks import Locks
-from ferrule.wire.delta import Delta
-from ferrule.wire.turn import Asked, Choice
+from ferrule.models.model import RetryNotice
+from ferrule.system.locks import Locks
+from ferrule.wire.turn import Delta, ModelRequest, ToolChoice
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), ".venv", "model")
 _SECONDS = 300.0
@@ -55,12 +54,12 @@ def held(request: pytest.FixtureRequest) -> Iterator[str]:
 class Pressed(LocalModel):
     """A model that is told at each question what it must do: so small a one calls nothing of its own accord."""
 
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[ToolChoice, ...] = ()
     """For one question after the other; the last one also for all that follow."""
     answer_tokens = 60
     asks = 0
 
-    async def ask(self, asked: Asked) -> AsyncGenerator[Delta | Again, None]:
+    async def ask(self, asked: ModelRequest) -> AsyncGenerator[Delta | RetryNotice, None]:
         choice = self.choices[min(self.asks, len(self.choices) - 1)]
         self.asks += 1
         async for delta in super().ask(replace(asked, choice=choice, max_tokens=self.answer_tokens)):

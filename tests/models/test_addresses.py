@@ -5,10 +5,10 @@ import socket
 
 import pytest
 
-from ferrule.agent_settings import ModelHost, Models
 from ferrule.core.errors import ConfigError
 from ferrule.models.hosts import find_host
-from ferrule.models.model import Again, ModelError
+from ferrule.models.model import ModelError, RetryNotice
+from ferrule.settings.schema import ModelHost, Models
 
 from .conftest import heard, question
 from .server import Exchange, serving
@@ -103,7 +103,7 @@ async def test_a_host_that_is_asked_again_is_told_with_what_went_wrong(asker):
 
     again = await anext(model.ask(question()))
 
-    assert again == Again("the host could not be reached: connection refused", 0.5, 1, "network")
+    assert again == RetryNotice("the host could not be reached: connection refused", 0.5, 1, "network")
 
 
 async def _streams(exchange: Exchange) -> None:

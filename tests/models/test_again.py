@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.core.content import Text
+from ferrule.models.http import MOST_SECONDS, chance, pause, should, wanted
 from ferrule.models.model import ModelError
-from ferrule.models.retry import MOST_SECONDS, chance, pause, should, wanted
-from ferrule.wire.turn import Text, Thinking, Turn
+from ferrule.wire.turn import Thinking, Turn
 
 from .conftest import QUESTION, heard, question
 from .server import WAIT_SECONDS, Exchange, serving

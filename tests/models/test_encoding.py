@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.agent_settings import Models
-from ferrule.models import encoding
+from ferrule.core.content import Text
+from ferrule.models import bodies
+from ferrule.models.bodies import Encoder, encoded, shaped, sound
 from ferrule.models.catalog import about
-from ferrule.models.encoding import Encoder, encoded, sound
 from ferrule.models.hosts import find_host
-from ferrule.models.shaping import shaped
-from ferrule.wire.openai_tools import free_text
-from ferrule.wire.turn import Asked, Result, Text, Thinking, Turn, Use
+from ferrule.settings.schema import Models
+from ferrule.wire.schema import free_text
+from ferrule.wire.turn import ModelRequest, Result, Thinking, Turn, Use
 from ferrule.wire.wire import load_wire
 from tests.wire.strategies import conversations, definition
 
@@ -38,7 +38,7 @@ def made(name: str, model: str) -> Encoder:
     return Encoder(find_host(name, Models(), {}), about(model, {}))
 
 
-def whole(name: str, model: str, asked: Asked) -> bytes:
+def whole(name: str, model: str, asked: ModelRequest) -> bytes:
     host = find_host(name, Models(), {})
     sent = (sound(turn, ends_thinking=host.api in {"gemini", "openai-chat"}) for turn in asked.turns)
     asked = msgspec.structs.replace(asked, turns=tuple(turn for turn in sent if turn.parts))
@@ -75,7 +75,7 @@ def test_a_body_in_pieces_is_the_body(name, model, turns, free):
     encoder = made(name, model)
     tools = (definition("read"), free_text("write", "Write.", "start: /a/")) if free else (definition("read"),)
     for end in range(1, len(turns) + 1):
-        asked = Asked(model=model, turns=turns[:end], definitions=tools, max_tokens=100, stream=True)
+        asked = ModelRequest(model=model, turns=turns[:end], definitions=tools, max_tokens=100, stream=True)
 
         assert plain(encoder.body(asked)) == whole(name, model, asked)
 
@@ -86,18 +86,18 @@ def test_what_was_sent_before_is_not_written_again(name, model, monkeypatch):
     system = "Be brief."
     encoder = made(name, model)
     sizes: list[int] = []
-    real = encoding.encoded
+    real = bodies.encoded
 
     def counted(value: object) -> bytes:
         data = real(value)
         sizes.append(len(data))
         return data
 
-    monkeypatch.setattr(encoding, "encoded", counted)
+    monkeypatch.setattr(bodies, "encoded", counted)
     for at in range(40):
         # Whoever makes the system's words and the definitions anew for every turn does not pay for it either.
         turns[0] = Turn("system", (Text(system),))
-        asked = Asked(model=model, turns=tuple(turns), definitions=(definition("read"),), stream=True)
+        asked = ModelRequest(model=model, turns=tuple(turns), definitions=(definition("read"),), stream=True)
         encoder.body(asked)
         use = Use(f"call_{at}", "read", {"path": "x" * 1000})
         turns += [Turn("assistant", (use,)), Turn("user", (Result(use.id, (Text("y" * 1000),), name="read"),))]
@@ -117,7 +117,9 @@ def test_the_old_pieces_of_a_long_body_are_the_same_objects_every_time(name, mod
     for at in range(300):
         use = Use(f"call_{at}", "read", {"path": "x" * 1000})
         turns += [Turn("assistant", (use,)), Turn("user", (Result(use.id, (Text("y" * 1000),), name="read"),))]
-        asked = Asked(model=model, turns=tuple(turns), definitions=(definition("read"),), max_tokens=9, stream=True)
+        asked = ModelRequest(
+            model=model, turns=tuple(turns), definitions=(definition("read"),), max_tokens=9, stream=True
+        )
         old, pieces = pieces, encoder.pieces(asked)
         done = [one for one in old if len(one) > 96 * 1024][:-1]
         assert all(any(one is same for same in pieces) for one in done)
@@ -137,14 +139,14 @@ def test_a_turn_that_was_made_smaller_is_written_anew(name, model):
     ]
     turns += [Turn("assistant", (Text("ok"),)), Turn("user", (Text("go on"),))]
     encoder = made(name, model)
-    encoder.body(Asked(model=model, turns=tuple(turns)))
+    encoder.body(ModelRequest(model=model, turns=tuple(turns)))
     turns[2] = Turn("user", (Result("call_1", (Text("[see k3v9]"),), name="read"),))
 
-    body = encoder.body(Asked(model=model, turns=tuple(turns)))
+    body = encoder.body(ModelRequest(model=model, turns=tuple(turns)))
 
     assert b"k3v9" in body
     assert b"long" not in body
-    assert plain(body) == whole(name, model, Asked(model=model, turns=tuple(turns)))
+    assert plain(body) == whole(name, model, ModelRequest(model=model, turns=tuple(turns)))
 
 
 @pytest.mark.parametrize(("name", "model"), HOSTS)
@@ -156,7 +158,7 @@ def test_an_answer_to_a_call_of_long_ago_still_finds_its_call(name, model):
         Turn("assistant", (Text("waiting"),)),
         Turn("user", (Result("call_1", (Text("late"),)),)),
     )
-    asked = Asked(model=model, turns=turns)
+    asked = ModelRequest(model=model, turns=turns)
 
     assert plain(made(name, model).body(asked)) == whole(name, model, asked)
 
@@ -166,7 +168,7 @@ def test_never_more_than_four_marks():
     encoder = made("anthropic", "claude-opus-4-5")
     for _ in range(6):
         turns += [Turn("user", (Text("a"), Text("b"))), Turn("assistant", (Text("c"),))]
-        body = encoder.body(Asked(model="m", turns=tuple(turns), definitions=(definition("read"),)))
+        body = encoder.body(ModelRequest(model="m", turns=tuple(turns), definitions=(definition("read"),)))
         assert body.count(b'"cache_control"') <= 4
         assert json.loads(body)
 
@@ -174,7 +176,7 @@ def test_never_more_than_four_marks():
 def test_thinking_is_left_out_where_it_is_not_wanted():
     turns = (Turn("user", (Text("a"),)), Turn("assistant", (Thinking("hm", "s", wire="anthropic"), Text("b"))))
     encoder = made("anthropic", "claude-opus-4-5")
-    asked = Asked(model="m", turns=turns)
+    asked = ModelRequest(model="m", turns=turns)
 
     assert b"hm" in encoder.body(asked)
     assert b"hm" not in encoder.body(asked, thoughts=False)
@@ -215,7 +217,7 @@ def test_a_long_conversation_that_is_cut_and_changed_is_still_the_body(name, mod
             turns.append(Turn("user", (Text("Well?"),)))
         elif change == "summary":
             turns = [Turn("user", (Text(f"So far: {at}"),)), *turns[len(turns) // 4 * 2 + 1 :]]
-        asked = Asked(model=model, turns=tuple(turns), definitions=(definition("read"),))
+        asked = ModelRequest(model=model, turns=tuple(turns), definitions=(definition("read"),))
 
         assert plain(encoder.body(asked)) == whole(name, model, asked)
 
@@ -227,7 +229,7 @@ def test_a_reminder_behind_the_results_does_not_cost_what_is_kept_before_it():
     turns: list[Turn] = [Turn("user", (Text("Hi"),))]
     kept: list[bytes] = []
     for at in range(6):
-        body = encoder.body(Asked(model="m", turns=(*turns, reminder)))
+        body = encoder.body(ModelRequest(model="m", turns=(*turns, reminder)))
         messages = body.partition(b'"messages":')[2]
         ends = [found.start() for found in re.finditer(re.escape(MARK), messages)]
         *earlier, last = [messages[:end].replace(MARK, b"") for end in ends]
@@ -253,7 +255,7 @@ VOUCHING = [
 def test_gemini_is_told_of_calls_that_it_has_not_signed(model, parts, thoughts, times):
     results = tuple(Result(part.id, (Text("ok"),), name="read") for part in parts if isinstance(part, Use))
     turns = (Turn("user", (Text("Hi"),)), Turn("assistant", parts), Turn("user", results or (Text("And?"),)))
-    body = made("gemini", model).body(Asked(model=model, turns=turns), thoughts=thoughts)
+    body = made("gemini", model).body(ModelRequest(model=model, turns=turns), thoughts=thoughts)
 
     assert body.count(VOUCHED) == times
     if times:

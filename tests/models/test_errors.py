@@ -5,10 +5,9 @@ import json
 
 import pytest
 
-from ferrule.agent_settings import ModelHost, Models
-from ferrule.models.api import HttpModel
-from ferrule.models.errors import LIMIT_CHARS, cleaned
-from ferrule.models.model import ModelError
+from ferrule.models.http import HttpModel
+from ferrule.models.model import LIMIT_CHARS, ModelError, cleaned
+from ferrule.settings.schema import ModelHost, Models
 
 from .conftest import KEY, question
 from .server import Exchange
@@ -350,12 +349,12 @@ async def test_a_host_that_is_not_there_is_named_with_its_address(asker):
 
 
 def test_a_header_of_the_settings_is_a_secret_too():
-    from ferrule.models.catalog import About
+    from ferrule.models.catalog import ModelProfile
     from ferrule.models.hosts import find_host
 
     models = Models(hosts={"mine": ModelHost(url="https://x", headers={"Authorization": "Basic ${WORD}"})})
     host = find_host("mine", models, {"WORD": "hunter2hunter2"})
-    model = HttpModel(host, "m", About("m"), models)
+    model = HttpModel(host, "m", ModelProfile("m"), models)
 
     assert host.headers == {"Authorization": "Basic hunter2hunter2"}
     assert cleaned("it was Basic hunter2hunter2", host.secrets) == "it was [key]"

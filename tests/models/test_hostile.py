@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.models import asking as asking_module
-from ferrule.models import hearing, line
+from ferrule.core.content import Text
+from ferrule.models import connection, http
+from ferrule.models import connection as asking_module
 from ferrule.models.model import ModelError
-from ferrule.wire.turn import Text
 
 from .conftest import asking, heard
 from .server import WAIT_SECONDS, Exchange, serving
@@ -180,7 +180,7 @@ async def test_a_head_that_comes_too_slowly_is_not_waited_for(server, asker, pie
 
 
 async def test_a_refusal_that_comes_too_slowly_is_not_waited_for(server, asker, monkeypatch):
-    monkeypatch.setattr("ferrule.models.api._REFUSAL_SECONDS", 0.2)
+    monkeypatch.setattr("ferrule.models.http._REFUSAL_SECONDS", 0.2)
     server.play(says(b"HTTP/1.1 400 No\r\ncontent-length: 99\r\n\r\nwell", stay=True))
 
     async with asyncio.timeout(WAIT_SECONDS):
@@ -325,7 +325,7 @@ def test_whatever_becomes_of_an_answer_on_its_way_it_is_an_answer_or_one_plain_s
             return said
 
     said = asyncio.run(ask())
-    assert said == "Ended" or (said.startswith(f"{ANTHROPIC.host}:{ANTHROPIC.model} ") and said.isprintable())
+    assert said == "AnswerEnd" or (said.startswith(f"{ANTHROPIC.host}:{ANTHROPIC.model} ") and said.isprintable())
     assert len(said) < 800
 
 
@@ -359,5 +359,5 @@ async def test_no_failure_leaves_a_socket():
 
 def test_the_bounds_are_what_they_are_said_to_be():
     assert asking_module._HEAD_BYTES == 1 << 16
-    assert hearing.MOST_SILENT_BYTES == 64 * 1024 * 1024
-    assert line._IDLE == 8
+    assert http.MOST_SILENT_BYTES == 64 * 1024 * 1024
+    assert connection._IDLE == 8

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from ferrule.core.content import Text
 from ferrule.models.model import ModelError
-from ferrule.wire.delta import Ended, TextPiece
-from ferrule.wire.turn import Choice, Result, Text, Turn
+from ferrule.wire.turn import AnswerEnd, Result, TextPiece, ToolChoice, Turn
 
 from . import contract
 from .conftest import KEY, QUESTION, heard, question
@@ -137,7 +137,7 @@ async def test_the_end_is_told_before_the_last_bytes_of_http_have_come(server, a
     server.play(play)
     async with asyncio.timeout(WAIT_SECONDS):
         async for delta in asker.model(ANTHROPIC).ask(question()):
-            if isinstance(delta, Ended):
+            if isinstance(delta, AnswerEnd):
                 told.set()
 
     assert told.is_set()
@@ -343,7 +343,7 @@ async def test_thinking_is_asked_for_as_the_model_takes_it(server, asker, spoken
     server.play(plays(spoken.stream))
     model = asker.model(spoken, model=name, thinking_tokens=tokens)
 
-    await asker.said(model, question(choice=Choice("any"), temperature=0.5))
+    await asker.said(model, question(choice=ToolChoice("any"), temperature=0.5))
 
     body = server.asked[0].value
     assert {key: body.get(key) for key in wanted} == wanted

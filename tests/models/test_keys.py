@@ -10,11 +10,11 @@ import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked
 
-from ferrule.agent_settings import Models
 from ferrule.cli.main import run, with_command
 from ferrule.core.errors import ConfigError
 from ferrule.models.hosts import find_host
 from ferrule.models.keys import KeyStore, stored_key
+from ferrule.settings.schema import Models
 from tests.cli.talk.terminals import Pty
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ferrule.agent_settings import Models
-from ferrule.models.last_model import last_model, remember_model
+from ferrule.models.catalog import last_model, remember_model
+from ferrule.settings.schema import Models
 
 KEY = {"ANTHROPIC_API_KEY": "a-key"}
 

@@ -7,10 +7,10 @@ import threading
 
 import pytest
 
-from ferrule.models import line
+from ferrule.core.content import Text
+from ferrule.models import connection as line
 from ferrule.models.model import ModelError
-from ferrule.wire.delta import Ended
-from ferrule.wire.turn import Text, Turn
+from ferrule.wire.turn import AnswerEnd, Turn
 
 from .certificates import certificate
 from .conftest import asking, heard, question
@@ -119,7 +119,7 @@ async def test_an_end_that_comes_in_two_parts_keeps_nobody_waiting_and_the_conne
         for _ in range(2):
             told.clear()
             async for delta in model.ask(question()):
-                if isinstance(delta, Ended):
+                if isinstance(delta, AnswerEnd):
                     told.set()
             # The rest is read in the background, which gets its turn while a tool would run.
             while model._line._finishing:
@@ -156,7 +156,7 @@ async def test_a_machine_of_which_the_first_address_does_not_answer_is_asked_at_
     again, deltas = await heard(asker.model(ANTHROPIC, url=server.url.replace("127.0.0.1", "localhost")))
 
     assert again == []
-    assert isinstance(deltas[-1], Ended)
+    assert isinstance(deltas[-1], AnswerEnd)
     # Nobody else waits while a name is looked up.
     assert asked
     assert threading.get_ident() not in asked

@@ -12,19 +12,39 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.agent_settings import KnownModel, Models
+from ferrule.core.content import Image, Text
 from ferrule.models import local
-from ferrule.models.load import load_model
-from ferrule.models.local import MOST_WINDOW, LocalModel, load
-from ferrule.models.local_file import LocalFile, look
-from ferrule.models.local_grammar import TAIL, Bounds, bounded, grammar, head
-from ferrule.models.local_reader import LocalReader
-from ferrule.models.local_words import Telling
+from ferrule.models.catalog import load_model
+from ferrule.models.local import (
+    MOST_WINDOW,
+    TAIL,
+    GrammarBounds,
+    LocalFile,
+    LocalModel,
+    LocalReader,
+    Telling,
+    bounded,
+    grammar,
+    head,
+    load,
+    look,
+)
 from ferrule.models.model import ModelError
-from ferrule.wire.assemble import assemble
-from ferrule.wire.content import json_text
-from ferrule.wire.delta import Begun, Ended, TextPiece, UseEnded
-from ferrule.wire.turn import Choice, Definition, Image, Result, Text, Turn, Usage, Use
+from ferrule.settings.schema import KnownModel, Models
+from ferrule.wire.conversation import json_text
+from ferrule.wire.stream import assemble
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Definition,
+    Result,
+    TextPiece,
+    ToolChoice,
+    Turn,
+    Usage,
+    Use,
+    UseEnded,
+)
 from tests.models.contract import answer, asked, check_answer, check_closing, check_given_up, heard, model_turn
 from tests.strategies import texts
 
@@ -120,13 +140,13 @@ async def test_a_call_that_ran_out_of_tokens_is_cut():
 
     check_answer(deltas)
     assert [delta for delta in deltas if isinstance(delta, UseEnded)] == [UseEnded(0, cut=True)]
-    assert deltas[-1] == Ended("length", Usage(7, 3, 2))
+    assert deltas[-1] == AnswerEnd("length", Usage(7, 3, 2))
 
 
 async def test_without_tools_all_that_it_writes_is_words():
     text = called("Read", {"path": "a"})
 
-    found = await answer(model(Engine(text)), asked("Hi", definitions=[READ], choice=Choice("none")))
+    found = await answer(model(Engine(text)), asked("Hi", definitions=[READ], choice=ToolChoice("none")))
 
     assert found.parts == (Text(text),)
 
@@ -153,7 +173,7 @@ async def test_questions_are_answered_one_after_the_other():
 async def test_closing_stops_an_answer_and_lets_no_other_begin():
     tiny = model(Engine(endless()))
     stream = tiny.ask(asked("Hi"))
-    assert isinstance(await anext(stream), Begun)
+    assert isinstance(await anext(stream), AnswerStart)
 
     async with asyncio.timeout(30):
         await tiny.close()
@@ -223,16 +243,16 @@ def test_the_window_is_the_models_within_reason(trained, wanted, window):
 STARTS = [
     pytest.param(None, 8192, "start: WORDS | WORDS? call", id="small"),
     pytest.param(None, 32768, 'start: WORDS | WORDS? call ("\\n" call){0,7}', id="auto"),
-    pytest.param(Choice("auto", parallel=False), 32768, "start: WORDS | WORDS? call", id="one-at-a-time"),
-    pytest.param(Choice("any"), 32768, "start: call", id="any"),
-    pytest.param(Choice("any", parallel=True), 8192, 'start: call ("\\n" call){0,7}', id="several"),
-    pytest.param(Choice("tool", "Grep"), 8192, "start: call", id="tool"),
+    pytest.param(ToolChoice("auto", parallel=False), 32768, "start: WORDS | WORDS? call", id="one-at-a-time"),
+    pytest.param(ToolChoice("any"), 32768, "start: call", id="any"),
+    pytest.param(ToolChoice("any", parallel=True), 8192, 'start: call ("\\n" call){0,7}', id="several"),
+    pytest.param(ToolChoice("tool", "Grep"), 8192, "start: call", id="tool"),
 ]
 
 
 @pytest.mark.parametrize(("choice", "window", "start"), STARTS)
 def test_the_grammar_says_what_may_be_said(choice, window, start):
-    lines = grammar([READ, GREP], choice, Bounds.of(window)).split("\n")
+    lines = grammar([READ, GREP], choice, GrammarBounds.of(window)).split("\n")
 
     assert lines[:2] == ["%llguidance {}", start]
     assert ("WORDS:" in "\n".join(lines)) is start.startswith("start: WORDS")
@@ -241,14 +261,14 @@ def test_the_grammar_says_what_may_be_said(choice, window, start):
 
 
 def test_there_is_no_grammar_where_anything_may_be_said():
-    assert grammar([READ], Choice("none"), Bounds.of(8192)) == ""
-    assert grammar([], None, Bounds.of(8192)) == ""
+    assert grammar([READ], ToolChoice("none"), GrammarBounds.of(8192)) == ""
+    assert grammar([], None, GrammarBounds.of(8192)) == ""
     with pytest.raises(ModelError, match="no such tool"):
-        grammar([READ], Choice("tool", "Write"), Bounds.of(8192))
+        grammar([READ], ToolChoice("tool", "Write"), GrammarBounds.of(8192))
 
 
-SMALL = Bounds(100, 4, is_small=True)
-LARGE = Bounds(1000, 64, is_small=False)
+SMALL = GrammarBounds(100, 4, is_small=True)
+LARGE = GrammarBounds(1000, 64, is_small=False)
 BOUNDED = [
     pytest.param({"type": "string"}, SMALL, {"type": "string", "maxLength": 100}, id="string"),
     pytest.param({"type": "string", "maxLength": 3}, SMALL, {"type": "string", "maxLength": 3}, id="own-limit"),

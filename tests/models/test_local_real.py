@@ -8,12 +8,10 @@ from collections.abc import AsyncIterator
 import jsonschema_rs
 import pytest
 
-from ferrule.models.local import LocalModel, load
-from ferrule.models.local_file import look
-from ferrule.models.local_grammar import Bounds, bounded
+from ferrule.core.content import Text
+from ferrule.models.local import GrammarBounds, LocalModel, bounded, load, look
 from ferrule.models.model import ModelError
-from ferrule.wire.delta import Begun, Ended, TextPiece
-from ferrule.wire.turn import Choice, Definition, Result, Text, Turn, Use
+from ferrule.wire.turn import AnswerEnd, AnswerStart, Definition, Result, TextPiece, ToolChoice, Turn, Use
 from tests.models.contract import answer, asked, check_answer, check_given_up, heard, model_turn
 from tests.models.local_model import held
 
@@ -84,7 +82,7 @@ TOOLS = [
 
 @pytest.mark.parametrize(("definition", "sample"), TOOLS)
 def test_the_bounds_of_a_schema_leave_room_for_a_call(definition, sample):
-    assert jsonschema_rs.is_valid(bounded(definition.schema, Bounds.of(8192)), sample)
+    assert jsonschema_rs.is_valid(bounded(definition.schema, GrammarBounds.of(8192)), sample)
 
 
 @pytest.mark.parametrize(("definition", "sample"), TOOLS)
@@ -94,7 +92,7 @@ async def test_a_forced_call_fits_the_schema_of_its_tool(tiny, definition, sampl
         asked(
             "Do it for notes.txt now.",
             definitions=[tool("Other", x={"type": "string"}), definition],
-            choice=Choice("tool", definition.name),
+            choice=ToolChoice("tool", definition.name),
             max_tokens=120,
         ),
     )
@@ -120,7 +118,7 @@ async def test_it_streams_words_and_says_the_same_again(tiny):
     assert len(words) > 3
     assert again.parts == (Text("".join(words)),)
     assert "Paris" in "".join(words)
-    assert isinstance(deltas[-1], Ended)
+    assert isinstance(deltas[-1], AnswerEnd)
     assert deltas[-1].usage.input > 10
 
 
@@ -132,7 +130,7 @@ async def test_it_may_call_a_tool_or_answer_as_it_likes(tiny):
     result = Turn("user", (Result("c1", (Text("The password is swordfish."),)),))
     first = asked("Write <tool_call> to call the tool Read with notes.txt.", definitions=definitions, max_tokens=120)
     then = asked(
-        "Read notes.txt", model_turn(use), result, definitions=definitions, choice=Choice("none"), max_tokens=12
+        "Read notes.txt", model_turn(use), result, definitions=definitions, choice=ToolChoice("none"), max_tokens=12
     )
 
     free, words = await answer(tiny, first), await answer(tiny, then)
@@ -150,7 +148,7 @@ async def test_a_template_that_knows_tools_is_given_them(tiny):
     turns = ("Read it.", model_turn(use), Turn("user", (Result("c1", (Text("x"),)),)), "Again.")
 
     plain = await answer(with_tools, asked(*turns, max_tokens=1))
-    found = await answer(with_tools, asked(*turns, definitions=[definition], choice=Choice("any"), max_tokens=80))
+    found = await answer(with_tools, asked(*turns, definitions=[definition], choice=ToolChoice("any"), max_tokens=80))
     await with_tools.close()
 
     assert found.reason == "tools"
@@ -162,7 +160,7 @@ async def test_an_answer_is_given_up_at_once_and_another_begins(tiny):
     stream = tiny.ask(asked("word " * 1500, max_tokens=5))
     async with asyncio.timeout(120):
         # It is still reading the question when nobody wants to know any more.
-        assert isinstance(await anext(stream), Begun)
+        assert isinstance(await anext(stream), AnswerStart)
         await stream.aclose()
         found = await answer(tiny, asked("Hi.", max_tokens=2))
 

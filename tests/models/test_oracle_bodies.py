@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from ferrule.wire.turn import Asked, Choice, Definition, Image, Result, Text, Thinking, Turn, Use
+from ferrule.core.content import Image, Text
+from ferrule.wire.turn import Definition, ModelRequest, Result, Thinking, ToolChoice, Turn, Use
 
 from .conftest import KEY, Asker
 from .server import Exchange, Server
@@ -33,13 +34,13 @@ ON_PURPOSE = {
 }
 
 
-def conversation(thought: Thinking) -> Asked:
+def conversation(thought: Thinking) -> ModelRequest:
     uses = (Use("call_1", "Read", {"path": "a"}), Use("call_2", "Read", {"path": "ü"}))
     results = (
         Result("call_1", (Text("one"),), name="Read"),
         Result("call_2", (Text("no such file"),), failed=True, name="Read"),
     )
-    return Asked(
+    return ModelRequest(
         model="",
         turns=(
             Turn("system", (Text("Be brief."),)),
@@ -48,7 +49,7 @@ def conversation(thought: Thinking) -> Asked:
             Turn("user", (*results, Text("Go on."))),
         ),
         definitions=tuple(Definition(*tool) for tool in TOOLS),
-        choice=Choice("auto"),
+        choice=ToolChoice("auto"),
         max_tokens=5000,
         thinking_tokens=2048,
     )

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ferrule.wire.turn import Result, Text, Turn
+from ferrule.core.content import Text
+from ferrule.wire.turn import Result, Turn
 
 from .conftest import KEY, question
 from .server import Exchange

@@ -10,16 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
-from ferrule.models.cues import calls, fails, hangs, repeats, said
-from ferrule.models.model import Again, ModelError, Prices
-from ferrule.models.recorded import Broken, Cue, Header, Spoken, line, read
-from ferrule.models.recording import Recording, Tape
-from ferrule.models.scripted import Scripted, load
-from ferrule.models.standins import Portable, filled
-from ferrule.wire.assemble import assemble
-from ferrule.wire.delta import Begun, Broke, Delta, Ended
-from ferrule.wire.turn import Result, Text, Turn, Usage, Use
+from ferrule.models.cues import (
+    Cue,
+    Header,
+    Portable,
+    RecordedError,
+    Spoken,
+    calls,
+    fails,
+    filled,
+    hangs,
+    line,
+    read,
+    repeats,
+    said,
+)
+from ferrule.models.model import ModelError, Prices, RetryNotice
+from ferrule.models.recorder import Recording, Scripted, Tape, load
+from ferrule.wire.stream import assemble
+from ferrule.wire.turn import AnswerEnd, AnswerStart, Broke, Delta, Result, Turn, Usage, Use
 from tests.models.conftest import KEY
 from tests.models.contract import answer, asked, check_closing, check_given_up, heard, kept, model_turn
 from tests.models.server import Exchange
@@ -41,7 +52,7 @@ class Canned:
     vision = True
     prices: Prices | None = PRICES
 
-    def __init__(self, *answers: list[Delta | Again]) -> None:
+    def __init__(self, *answers: list[Delta | RetryNotice]) -> None:
         self._answers = list(answers)
 
     async def ask(self, asked):
@@ -81,13 +92,13 @@ def test_what_is_recorded_plays_again(given_answers):
 
 
 async def test_a_recording_passes_on_what_the_model_sends(tmp_path):
-    deltas: list[Delta | Again] = [Begun("m", "away"), Broke("Oh.", "x"), Ended("end", Usage(1, 2))]
+    deltas: list[Delta | RetryNotice] = [AnswerStart("m", "away"), Broke("Oh.", "x"), AnswerEnd("end", Usage(1, 2))]
     recording = Recording(Canned(deltas), str(tmp_path / "t"))
 
     assert await heard(recording, asked("Hello")) == deltas
     assert (recording.name, recording.model, recording.window) == ("far:away", "away", 1234)
     await recording.close()
-    assert read(str(tmp_path / "t")).cues[0].broke == Broken(message="Oh.", kind="x")
+    assert read(str(tmp_path / "t")).cues[0].broke == RecordedError(message="Oh.", kind="x")
 
 
 async def test_an_answer_is_on_the_disk_before_its_end_is_passed_on(tmp_path):
@@ -95,7 +106,7 @@ async def test_an_answer_is_on_the_disk_before_its_end_is_passed_on(tmp_path):
     recording = Recording(Scripted(said("Done.", usage=Usage(3, 1))), str(path))
 
     async for delta in recording.ask(asked("Hello")):
-        if isinstance(delta, Ended):
+        if isinstance(delta, AnswerEnd):
             assert lines(path)[1] == {
                 "prompt": "Hello",
                 "parts": [{"text": "Done."}],
@@ -286,17 +297,19 @@ async def test_an_answer_of_each_api_plays_again_as_it_was_and_without_the_key(s
     server.play(busy, whole, telling)
     path = str(tmp_path / "c.jsonl")
     recording = Recording(asker.model(spoken), path)
-    first = assemble(one for one in await heard(recording, asked(f"Hi, I am {KEY}")) if not isinstance(one, Again))
+    first = assemble(
+        one for one in await heard(recording, asked(f"Hi, I am {KEY}")) if not isinstance(one, RetryNotice)
+    )
     await heard(recording, asked("Go on"))
     await recording.close()
 
     played = load(path, str(tmp_path))
     deltas = await heard(played, asked("Hi"))
-    again = next(at for at, one in enumerate(deltas) if isinstance(one, Again))
+    again = next(at for at, one in enumerate(deltas) if isinstance(one, RetryNotice))
     text = (tmp_path / "c.jsonl").read_text()
 
     assert (first.parts, first.usage) == (spoken.parts, spoken.usage)
-    played_answer = assemble(one for one in deltas[again + 1 :] if not isinstance(one, Again))
+    played_answer = assemble(one for one in deltas[again + 1 :] if not isinstance(one, RetryNotice))
     assert (played_answer.parts, played_answer.reason) == (spoken.parts, "tools")
     assert played_answer.usage == spoken.usage
     assert KEY not in text

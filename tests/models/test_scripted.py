@@ -6,13 +6,25 @@ import sys
 
 import pytest
 
+from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
-from ferrule.models.cues import calls, fails, hangs, repeats, said
-from ferrule.models.model import Again, ModelError, Prices
-from ferrule.models.recorded import Cue, Header, Spoken, Whom, read
-from ferrule.models.scripted import Scripted, load
-from ferrule.wire.delta import Begun, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.turn import Result, Text, Thinking, Turn, Usage, Use
+from ferrule.models.cues import Cue, Header, Spoken, Whom, calls, fails, hangs, read, repeats, said
+from ferrule.models.model import ModelError, Prices, RetryNotice
+from ferrule.models.recorder import Scripted, load
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Result,
+    TextPiece,
+    Thinking,
+    ThinkingPiece,
+    Turn,
+    Usage,
+    Use,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 from tests.models.contract import (
     answer,
     asked,
@@ -44,14 +56,14 @@ async def test_words_thinking_and_calls_come_in_pieces():
     deltas = await heard(model, asked("Hello"))
 
     assert deltas == [
-        Begun("msg_1", "scripted"),
+        AnswerStart("msg_1", "scripted"),
         ThinkingPiece("Where?", wire="scripted"),
         TextPiece("I "),
         TextPiece("look."),
         UseBegun(0, "c1", "Read"),
         UsePiece(0, '{"file_path":"a.py"}'),
         UseEnded(0),
-        Ended("tools", Usage()),
+        AnswerEnd("tools", Usage()),
     ]
 
 
@@ -153,7 +165,7 @@ async def test_a_failure_may_come_behind_some_words():
     stream = Scripted(fails("cut", text="So f")).ask(asked("Hello"))
 
     assert [await anext(stream), await anext(stream), await anext(stream)] == [
-        Begun("msg_1", "scripted"),
+        AnswerStart("msg_1", "scripted"),
         TextPiece("So "),
         TextPiece("f"),
     ]
@@ -167,9 +179,9 @@ async def test_a_stream_that_was_cut_is_asked_again():
     deltas = await heard(model, asked("Hello"))
 
     check_answer(deltas)
-    assert [delta for delta in deltas if isinstance(delta, Again)] == [
-        Again("The stream was cut.", 2.0, 1),
-        Again("Again.", 0.0, 2),
+    assert [delta for delta in deltas if isinstance(delta, RetryNotice)] == [
+        RetryNotice("The stream was cut.", 2.0, 1),
+        RetryNotice("Again.", 0.0, 2),
     ]
     assert "".join(delta.text for delta in kept(deltas) if isinstance(delta, TextPiece)) == "So far, so good."
 

@@ -9,9 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from ferrule.agent_settings import Models
-from ferrule.models.names import choose
-from ferrule.models.servers_here import model_here
+from ferrule.models.catalog import choose
+from ferrule.models.hosts import model_here
+from ferrule.settings.schema import Models
 
 NOBODY = {"OLLAMA_HOST": "http://127.0.0.1:9", "LLAMACPP_BASE_URL": "http://127.0.0.1:9/v1"}
 

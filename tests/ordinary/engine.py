@@ -14,9 +14,9 @@ import msgspec
 
 from ferrule import Engine, Settings
 from ferrule.core.errors import ToolFailure
-from ferrule.permissions.asker import Question
-from ferrule.support.sandbox.choose import report
-from ferrule.workspace.addresses import Addresses
+from ferrule.permissions.ask import Question
+from ferrule.sandbox.profile import report
+from ferrule.tools.web.conversation_addresses import Addresses
 
 
 async def main() -> None:

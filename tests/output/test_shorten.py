@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ferrule.core.bound import WHOLE, Bound, Ends, Lines, Middle, Tail
+from ferrule.core.face import WHOLE, Bound, Ends, LineLimit, Middle, Tail
 from ferrule.output.cut import Cut
 from ferrule.output.shorten import shorten
-from ferrule.support.highlights import Highlights
+from ferrule.system.highlights import Highlights
 
 # Few letters and many newlines, wide and broken characters, so that every boundary is met often.
 texts = st.text(st.sampled_from("ab\n\né€😀\ud800"), max_size=60)
@@ -22,7 +22,7 @@ bounds: st.SearchStrategy[Bound] = st.one_of(
     st.builds(Tail, sizes),
     st.builds(Ends, sizes, st.none() | st.integers(0, 8)),
     st.builds(Middle, sizes),
-    st.builds(Lines, st.integers(0, 8), sizes, st.booleans()),
+    st.builds(LineLimit, st.integers(0, 8), sizes, st.booleans()),
 )
 
 
@@ -37,7 +37,7 @@ def fits(text: str, bound: Bound) -> bool:
         return len(text) <= bound.chars
     if isinstance(bound, Ends):
         return size(text) <= bound.limit_bytes and (bound.lines is None or not text or len(lines) <= bound.lines)
-    if isinstance(bound, Lines):
+    if isinstance(bound, LineLimit):
         # A newline at the end of the last line begins no further one.
         return size(text) <= bound.limit_bytes and (not text or len(lines) - (not lines[-1]) <= bound.lines)
     return True
@@ -126,7 +126,7 @@ def test_the_first_and_the_last_lines_stay(lines: list[str], most: int) -> None:
 @example("x" * 50 + "\n", 5, 10, True)
 @example("one\ntwo\n", 1, 40, True)
 def test_whole_lines_stay_until_either_limit(text: str, most: int, limit_bytes: int, last: bool) -> None:
-    cut = shorten(text, Lines(most, limit_bytes, last))
+    cut = shorten(text, LineLimit(most, limit_bytes, last))
     if not cut.omitted_bytes:
         return
     notice = "[Truncated: these are the "
@@ -146,7 +146,7 @@ def test_whole_lines_stay_until_either_limit(text: str, most: int, limit_bytes: 
 
 @given(texts, st.integers(1, 8), sizes, st.booleans())
 def test_as_many_lines_stay_as_fit(text: str, most: int, limit_bytes: int, last: bool) -> None:
-    cut = shorten(text, Lines(most, limit_bytes, last))
+    cut = shorten(text, LineLimit(most, limit_bytes, last))
     if not cut.omitted_bytes or " lines.]" not in cut.text:
         return
     lines = text.removesuffix("\n").split("\n")
@@ -213,25 +213,28 @@ NUMBERED = "\n".join(f"line{number}" for number in range(1, 21))
         ),
         pytest.param("abcdef", Middle(4), "ab\n\n... [truncated 2 chars] ...\n\nef", id="middle"),
         pytest.param("abcdef", Middle(6), "abcdef", id="middle-exactly"),
-        pytest.param("a\nb\nc\n", Lines(3, 100), "a\nb\nc\n", id="lines-exactly"),
+        pytest.param("a\nb\nc\n", LineLimit(3, 100), "a\nb\nc\n", id="lines-exactly"),
         pytest.param(
-            "a\nb\nc\n", Lines(2, 100), "a\nb\n\n[Truncated: these are the first 2 of 3 lines.]", id="first-lines"
+            "a\nb\nc\n", LineLimit(2, 100), "a\nb\n\n[Truncated: these are the first 2 of 3 lines.]", id="first-lines"
         ),
         pytest.param(
-            "a\nb\nc\n", Lines(2, 100, last=True), "[Truncated: these are the last 2 of 3 lines.]\n\nb\nc\n", id="last"
+            "a\nb\nc\n",
+            LineLimit(2, 100, last=True),
+            "[Truncated: these are the last 2 of 3 lines.]\n\nb\nc\n",
+            id="last",
         ),
         pytest.param(
-            "aaaa\nbbbb", Lines(9, 6), "aaaa\n\n[Truncated: these are the first 1 of 2 lines.]", id="lines-by-bytes"
+            "aaaa\nbbbb", LineLimit(9, 6), "aaaa\n\n[Truncated: these are the first 1 of 2 lines.]", id="lines-by-bytes"
         ),
         pytest.param(
             "a" * 20,
-            Lines(9, 6),
+            LineLimit(9, 6),
             "aaaaaa\n\n[Truncated: these are the first 6 bytes of a line of 20 bytes.]",
             id="long",
         ),
         pytest.param(
             "a" * 20 + "\n",
-            Lines(9, 6, last=True),
+            LineLimit(9, 6, last=True),
             "[Truncated: these are the last 6 bytes of a line of 20 bytes.]\n\naaaaaa",
             id="a-long-last-line-is-not-lost-for-its-newline",
         ),
@@ -266,7 +269,13 @@ def test_what_a_tool_left_out_already_is_counted_too(bound: Bound, count: str) -
 def test_a_large_text_is_shortened_in_one_pass_whatever_is_in_it() -> None:
     text = "é\n" * 1_000_000
 
-    for bound in (Ends(30_000, 256), Middle(50_000), Lines(2000, 50_000), Lines(2000, 50_000, last=True), Tail(50_000)):
+    for bound in (
+        Ends(30_000, 256),
+        Middle(50_000),
+        LineLimit(2000, 50_000),
+        LineLimit(2000, 50_000, last=True),
+        Tail(50_000),
+    ):
         assert len(shorten(text, bound).text) < 60_000
 
 
@@ -275,7 +284,7 @@ ROWS = {700: "src/a.c:7:1: error: no", 900: "warning: slow", 1200: "== 1 failed,
 
 
 @pytest.mark.parametrize(
-    "bound", [Middle(2000), Ends(2000), Ends(2000, 40), Lines(60, 2000, last=True), Tail(2000)], ids=str
+    "bound", [Middle(2000), Ends(2000), Ends(2000, 40), LineLimit(60, 2000, last=True), Tail(2000)], ids=str
 )
 @pytest.mark.parametrize("many", [False, True])
 def test_lines_that_matter_come_in_between_within_the_same_bound(bound: Bound, many: bool) -> None:
@@ -287,7 +296,7 @@ def test_lines_that_matter_come_in_between_within_the_same_bound(bound: Bound, m
     short = shorten(text, bound, found=highlights.found).text
 
     assert len(short) <= max(len(plain), 2000) + 8  # blank lines around them, and a notice with another number
-    if isinstance(bound, Ends | Lines) and bound.lines:
+    if isinstance(bound, Ends | LineLimit) and bound.lines:
         assert short.count("\n") <= plain.count("\n") + 3
     shown = [line for line in short.split("\n") if re.match(r"\d+: ", line)]
     assert shown

@@ -15,8 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.output.logs import ALPHABET, is_id, meant, new_id
-from ferrule.output.store import Aged, Entry, Store, Stored, StoreError, surplus
+from ferrule.output.store import ALPHABET, Aged, OutputEntry, Store, Stored, StoreError, is_id, meant, new_id, surplus
 
 from .keeping import Clock, kept, session, write_log
 
@@ -108,7 +107,7 @@ async def test_entries_are_newest_first(store: Store, clock: Clock) -> None:
     last = await store.put("later", call_id="c4", tool="fourth")
 
     assert await kept(store) == ["fourth", "third", "second", "first"]
-    assert await store.entries(1) == [Entry(last, "fourth", "c4", clock.now, 5)]
+    assert await store.entries(1) == [OutputEntry(last, "fourth", "c4", clock.now, 5)]
 
 
 async def test_a_log_is_an_output_that_stays_a_file(store: Store, directory: Path) -> None:

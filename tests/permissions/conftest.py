@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.permissions.asker import Nobody
+from ferrule.permissions.ask import Nobody
 
 from .place import Place
 

@@ -6,13 +6,13 @@ from typing import Any
 
 from ferrule.core.access import Access
 from ferrule.core.errors import Denied
-from ferrule.permissions.asker import Asker
-from ferrule.permissions.case import Case
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.permissions.ask import Asker
+from ferrule.permissions.decision import Case
 from ferrule.permissions.gate import Gate
-from ferrule.permissions.modes import ModeConfig
 from ferrule.permissions.policy import Policy
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
+from ferrule.permissions.toolset import ModeConfig
 
 LIMIT_SECONDS = 10
 

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from ferrule.core.access import Access
-from ferrule.permissions.always import asking, granted, likeness, proposals
-from ferrule.permissions.asker import Listener, Question
-from ferrule.permissions.case import Case, named_as
-from ferrule.permissions.decision import Decision, together
+from ferrule.permissions.ask import CallbackAsker, Question
+from ferrule.permissions.decision import Case, Decision, named_as, together
+from ferrule.permissions.gate import asking, granted, likeness, proposals
 
 from .place import Place
 
@@ -99,7 +98,7 @@ async def test_what_is_offered_is_enough_when_it_is_saved(tmp_path: Path, comman
         asked.append(question)
         return True
 
-    place = Place(tmp_path, Listener(yes))
+    place = Place(tmp_path, CallbackAsker(yes))
     policy = place.gate.policy
 
     await place.admit(place.command(command))

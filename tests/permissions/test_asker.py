@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ferrule.cli.terminal import Terminal
+from ferrule.cli.prompts import TerminalAsker
 from ferrule.core.access import Access
-from ferrule.permissions.asker import NO, YES, Answer, Asker, Everybody, Listener, Nobody, Question
+from ferrule.permissions.ask import NO, YES, Answer, Asker, CallbackAsker, Everybody, Nobody, Question
 from tests.scripted import ALWAYS, Scripted
 
 LIMIT_SECONDS = 10
@@ -51,11 +51,11 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
 ASKERS = [
     pytest.param(Nobody, id="nobody"),
     pytest.param(Everybody, id="everybody"),
-    pytest.param(lambda: Listener(lambda question: True), id="function"),
-    pytest.param(lambda: Listener(lambda question: ALWAYS), id="function-with-an-answer"),
-    pytest.param(lambda: Listener(soon), id="coroutine-function"),
+    pytest.param(lambda: CallbackAsker(lambda question: True), id="function"),
+    pytest.param(lambda: CallbackAsker(lambda question: ALWAYS), id="function-with-an-answer"),
+    pytest.param(lambda: CallbackAsker(soon), id="coroutine-function"),
     pytest.param(lambda: Scripted(YES, NO, ALWAYS, YES), id="scripted"),
-    pytest.param(Terminal, id="terminal"),
+    pytest.param(TerminalAsker, id="terminal"),
 ]
 
 
@@ -114,7 +114,10 @@ async def test_a_function_s_word_is_a_yes_only_when_it_is_true_or_an_answer(said
     async def later(_: Question) -> Any:
         return said
 
-    assert [await Listener(lambda _: said).ask(question()), await Listener(later).ask(question())] == [answer, answer]
+    assert [await CallbackAsker(lambda _: said).ask(question()), await CallbackAsker(later).ask(question())] == [
+        answer,
+        answer,
+    ]
 
 
 async def test_what_a_function_raises_is_not_taken_for_an_answer():
@@ -122,7 +125,7 @@ async def test_what_a_function_raises_is_not_taken_for_an_answer():
         raise LookupError("no terminal")
 
     with pytest.raises(LookupError):
-        await Listener(broken).ask(question())
+        await CallbackAsker(broken).ask(question())
 
 
 @pytest.mark.parametrize(
@@ -142,7 +145,7 @@ async def test_a_person_at_the_terminal_is_understood(typed, line, answer):
     typed(line)
 
     async with asyncio.timeout(LIMIT_SECONDS):
-        assert await Terminal().ask(question()) == answer
+        assert await TerminalAsker().ask(question()) == answer
 
 
 async def test_the_end_of_input_is_a_no(monkeypatch):
@@ -152,7 +155,7 @@ async def test_the_end_of_input_is_a_no(monkeypatch):
         monkeypatch.setattr(sys, "stdin", stdin)
 
         async with asyncio.timeout(LIMIT_SECONDS):
-            assert await Terminal().ask(question()) == NO
+            assert await TerminalAsker().ask(question()) == NO
 
 
 async def test_a_script_remembers_what_was_asked():

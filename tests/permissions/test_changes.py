@@ -2,8 +2,8 @@
 
 import pytest
 
-from ferrule.core.preview import Previewed
-from ferrule.permissions.changes import MOST_ROW_CHARS, rows
+from ferrule.core.tool import Previewed
+from ferrule.permissions.question import MOST_ROW_CHARS, rows
 
 
 def shown(path: str) -> str:

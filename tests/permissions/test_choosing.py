@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.core.people import Choice, Option
-from ferrule.permissions.choosing import OWN_WORDS, heard, schema_of
+from ferrule.core.services import Choice, Option
+from ferrule.permissions.ask import OWN_WORDS, heard, schema_of
 
 ONE = Choice(question="Which?", header="Pick", options=(Option("Red", "warm"), Option("Blue")))
 SOME = Choice(

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ferrule.permissions.code import code_files, is_any
-from ferrule.permissions.trust import Trust
+from ferrule.permissions.trust import Trust, code_files, is_any
 
 
 @pytest.fixture

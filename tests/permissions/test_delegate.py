@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ferrule.permissions.delegate import Delegated, delegate
+from ferrule.permissions.delegate import DelegateDecision, delegate
 
 LIMIT_SECONDS = 30
 
@@ -48,15 +48,19 @@ def desk(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("body", "expected"),
     [
-        pytest.param("exit 0", Delegated("allow", ""), id="0-allows"),
-        pytest.param("echo hm >&2; exit 0", Delegated("allow", ""), id="0-allows-whatever-it-says"),
-        pytest.param("exit 1", Delegated("ask", ""), id="1-asks"),
-        pytest.param("echo sure? >&2; exit 1", Delegated("ask", "sure?"), id="1-asks-with-a-reason"),
-        pytest.param("echo 'Not on main.' >&2; exit 2", Delegated("deny", "Not on main."), id="2-refuses"),
-        pytest.param("echo no >&2; exit 77", Delegated("deny", "no"), id="more-refuses"),
-        pytest.param("echo seen; exit 2", Delegated("deny", "decide refused this call (exit code 2)."), id="silently"),
+        pytest.param("exit 0", DelegateDecision("allow", ""), id="0-allows"),
+        pytest.param("echo hm >&2; exit 0", DelegateDecision("allow", ""), id="0-allows-whatever-it-says"),
+        pytest.param("exit 1", DelegateDecision("ask", ""), id="1-asks"),
+        pytest.param("echo sure? >&2; exit 1", DelegateDecision("ask", "sure?"), id="1-asks-with-a-reason"),
+        pytest.param("echo 'Not on main.' >&2; exit 2", DelegateDecision("deny", "Not on main."), id="2-refuses"),
+        pytest.param("echo no >&2; exit 77", DelegateDecision("deny", "no"), id="more-refuses"),
         pytest.param(
-            r"printf '\033[31mno\033[0m \033]0;x\007\rway\000' >&2; exit 2", Delegated("deny", "no way"), id="colours"
+            "echo seen; exit 2", DelegateDecision("deny", "decide refused this call (exit code 2)."), id="silently"
+        ),
+        pytest.param(
+            r"printf '\033[31mno\033[0m \033]0;x\007\rway\000' >&2; exit 2",
+            DelegateDecision("deny", "no way"),
+            id="colours",
         ),
     ],
 )
@@ -71,7 +75,7 @@ async def test_it_gets_the_call(desk):
     desk.program(f'cat > {seen}; echo "$AGENT $AGENT_TOOL_NAME $AMP_THREAD_ID" >> {seen}; exit 0')
     arguments = {"cmd": "é\n\ud800", "n": [1, None, {"x": True}]}
 
-    assert await desk.ask(arguments=arguments, tool="Bash") == Delegated("allow", "")
+    assert await desk.ask(arguments=arguments, tool="Bash") == DelegateDecision("allow", "")
     given, _, told = seen.read_text().rpartition("amp ")
     assert json.loads(given) == arguments
     assert told == "Bash T-1\n"
@@ -155,7 +159,9 @@ async def test_a_program_that_goes_on_and_on_refuses(desk, body, message):
 async def test_a_program_that_dies_refuses(desk):
     desk.program("kill -9 $$")
 
-    assert await desk.ask() == Delegated("deny", "decide was to decide about this call, but it ended by signal 9.")
+    assert await desk.ask() == DelegateDecision(
+        "deny", "decide was to decide about this call, but it ended by signal 9."
+    )
 
 
 async def test_a_program_that_does_not_read_decides_all_the_same(desk):

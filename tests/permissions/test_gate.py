@@ -8,9 +8,9 @@ from ferrule import Call, Engine
 from ferrule.core.access import EVERYTHING, Access
 from ferrule.core.errors import Denied, ToolFailure
 from ferrule.core.events import Blocked, Done, Event, Prepared
-from ferrule.permissions.asker import Answer, Nobody, Question
-from ferrule.permissions.case import Case
-from ferrule.permissions.modes import ModeConfig
+from ferrule.permissions.ask import Answer, Nobody, Question
+from ferrule.permissions.decision import Case
+from ferrule.permissions.toolset import ModeConfig
 from tests.scripted import NO, YES, Scripted
 
 from .place import Place

@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.grants import Grants, grants_path
+from ferrule.permissions.trust import Grants, grants_path
 
 RULE = "Bash(git commit *)"
 
@@ -95,7 +95,7 @@ def test_what_could_not_be_shown_in_a_line_is_no_rule(state, work, text):
 
 
 def test_there_is_an_end_to_rules(state, work, monkeypatch):
-    monkeypatch.setattr("ferrule.permissions.grants._MOST", 2)
+    monkeypatch.setattr("ferrule.permissions.trust._MOST", 2)
     for rule in ("a", "b", "a"):
         grants(state, work).add(rule)
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ferrule.permissions.case import Case
-from ferrule.permissions.decision import Decision, hooked
+from ferrule.permissions.decision import Case, Decision, hooked
 
 ALLOW = Decision("allow", "It only reads.")
 ASK = Decision("ask", "No rule covers it.")

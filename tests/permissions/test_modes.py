@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.dialects.dialect import load_dialect
-from ferrule.permissions.modes import ModeConfig, includes
-from ferrule.registry.registry import Later, Registry
+from ferrule.permissions.toolset import ModeConfig, includes
+from ferrule.registry.entry import Later
+from ferrule.registry.registry import Registry
 from ferrule.tools import BUILTIN, load
 
 AMP = load_dialect("amp")

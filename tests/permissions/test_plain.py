@@ -11,8 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ferrule.core.access import within
-from ferrule.permissions.plain import TABLE, auto_allowed
-from ferrule.workspace.guarded import Guard
+from ferrule.files.guard import Guard
+from ferrule.permissions.auto_allow import TABLE, auto_allowed
 
 PROGRAMS = sorted({key.split(" ")[0] for key in TABLE} | {"python3", "rm", "curl", "env", "sudo", "bash", "tox", "nox"})
 PLAIN = string.ascii_letters + string.digits + "_./:@+,=- "

@@ -10,14 +10,13 @@ from hypothesis import strategies as st
 
 from ferrule.core.access import EVERYTHING, MODE, Access
 from ferrule.core.errors import ConfigError, Denied, ToolFailure
-from ferrule.core.planning import Planning
-from ferrule.dialects.coming import COMING
-from ferrule.permissions.asker import YES, Answer, Everybody, Nobody, Question
-from ferrule.permissions.case import Case
-from ferrule.permissions.planning import LOOKS, WRITES_PLAN, Planner
+from ferrule.core.services import Planning
+from ferrule.dialects.dialect import COMING
+from ferrule.permissions.ask import YES, Answer, Everybody, Nobody, Question
+from ferrule.permissions.decision import MODES, Case, named
+from ferrule.permissions.plan_mode import LOOKS, WRITES_PLAN, Planner
+from ferrule.permissions.policy import Tightened
 from ferrule.permissions.rules.rule import Rule, RuleSet
-from ferrule.permissions.standing import MODES, named
-from ferrule.permissions.tightened import Tightened
 from ferrule.tools import BUILTIN
 from tests.scripted import Scripted
 

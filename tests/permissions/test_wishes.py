@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.core.planning import Wish
-from ferrule.permissions.wishes import granting
-from ferrule.workspace.paths import Jail
+from ferrule.core.services import Wish
+from ferrule.files.jail import Jail
+from ferrule.permissions.plan_mode import granting
 
 PROJECTS = {
     "python": {"pyproject.toml": "[tool.pytest]\n[tool.ruff]\n[tool.mypy]\n", "uv.lock": ""},

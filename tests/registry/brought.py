@@ -4,10 +4,9 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from ferrule.core.args import Args, Raw
-from ferrule.core.tool import Context, Exposure, Source, Tool
+from ferrule.core.tool import Args, Context, Exposure, Raw, Source, Tool
 from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.registry.entry import Later, Showing
+from ferrule.registry.entry import ExposurePolicy, Later
 from ferrule.registry.foreign import Family
 from ferrule.registry.registry import Registry
 from ferrule.tools import BUILTIN, load
@@ -58,7 +57,7 @@ def session(name: str, **showing: Any) -> Registry:
     others = [load_dialect(other) for other in FAMILIES if other != name]
     families = [Family(one.name, one.faces, one.aliases) for one in others]
     usual = {"short_names": dialect.short_names, "defers": dialect.defers}
-    return Registry(known, dialect.faces, dialect.aliases, lambda: families, Showing(**{**usual, **showing}))
+    return Registry(known, dialect.faces, dialect.aliases, lambda: families, ExposurePolicy(**{**usual, **showing}))
 
 
 def names(registry: Registry) -> list[str]:

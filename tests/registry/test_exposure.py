@@ -8,10 +8,9 @@ from tests.registry.brought import SCHEMA, Brought, mcp, names, session
 from ferrule import Call, Engine, ModeConfig, Question
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.registry.cost import Costs
+from ferrule.registry.dynamic import ROOM_CHARS, Costs, told
 from ferrule.registry.entry import ON_REQUEST
-from ferrule.registry.told import ROOM_CHARS, told
-from ferrule.registry.unknown import not_loaded
+from ferrule.registry.names import not_loaded
 
 FEW = [mcp("git", "log"), mcp("git", "show")]
 MANY = [mcp("big", f"tool_{number}", "A long description. " * 20) for number in range(120)]

@@ -9,7 +9,7 @@ from tests.registry.brought import Brought, mcp, names, session
 
 from ferrule.core.errors import ConfigError, ToolFailure, UnknownTool
 from ferrule.dialects.dialect import FAMILIES
-from ferrule.registry.names import Names
+from ferrule.registry.names import FamilyNames
 from ferrule.tools import BUILTIN
 
 
@@ -94,7 +94,7 @@ def test_rules_about_the_built_in_tool_bind_what_took_its_place(family):
 def test_a_rule_binds_also_a_tool_that_bears_another_family_s_name():
     registry = session("gemini")
     registry.bring("custom", [Brought("Edit"), Brought("count")])
-    known = Names(registry._families, registry.canonical)
+    known = FamilyNames(registry._families, registry.canonical)
 
     assert (known.kin("Edit"), known.kin("count"), known.kin("edit")) == ("edit", None, None)
     assert known.kin("mcp__github__search") is None
@@ -300,7 +300,7 @@ def test_with_the_built_in_one_switched_off_the_user_s_own_has_the_name():
     registry.bring("custom", [Brought("Bash")])
 
     assert registry.resolve("Bash").tool.source == "custom"
-    assert Names(registry._families, registry.canonical).kin("Bash") == "shell"
+    assert FamilyNames(registry._families, registry.canonical).kin("Bash") == "shell"
 
 
 steps = st.lists(

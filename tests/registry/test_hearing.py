@@ -12,8 +12,9 @@ from ferrule.arguments.schema import Schema
 from ferrule.core.errors import UnknownTool
 from ferrule.core.face import Face
 from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.registry.foreign import Family, Foreign
-from ferrule.registry.registry import Later, Registry
+from ferrule.registry.entry import Later
+from ferrule.registry.foreign import Family, ForeignFaces
+from ferrule.registry.registry import Registry
 from ferrule.tools import BUILTIN, load
 
 
@@ -303,4 +304,4 @@ def test_without_other_families_a_call_is_heard_all_the_same():
         heard = here.hear("Look", values)
 
         assert heard.spoken.heard(heard.values) == {"path": "a"}
-    assert Foreign(tuple, {"read"}).named("Look") == []
+    assert ForeignFaces(tuple, {"read"}).named("Look") == []

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from tests.registry.brought import SCHEMA, mcp, names, session
 
-from ferrule.core.args import Raw
 from ferrule.core.errors import ToolFailure, UnknownTool
-from ferrule.core.tool import Tool
+from ferrule.core.tool import Raw, Tool
 
 
 class Unread(Tool[Raw, Any]):

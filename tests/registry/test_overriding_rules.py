@@ -5,7 +5,7 @@ from tests.registry.brought import Brought, mcp
 
 from ferrule import Call, Engine, ModeConfig
 from ferrule.core.access import Access
-from ferrule.settings import Permissions, Sandbox, Settings
+from ferrule.settings.schema import Permissions, SandboxSettings, Settings
 
 
 async def decided(tmp_path, dialect: str, name: str, permissions: Permissions, tool: Brought | None = None, **more):
@@ -41,7 +41,7 @@ async def test_what_took_the_shell_s_place_does_not_count_as_confined(tmp_path):
             return (Access.command("make install", ctx.path(".")),)
 
     verdict = await decided(
-        tmp_path, "claude", "Bash", Permissions(), Commanding("Bash"), sandbox=Sandbox(auto_allow=True)
+        tmp_path, "claude", "Bash", Permissions(), Commanding("Bash"), sandbox=SandboxSettings(auto_allow=True)
     )
 
     assert verdict == "ask"

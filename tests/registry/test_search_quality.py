@@ -7,7 +7,7 @@ import pytest
 from tests.registry.brought import Brought, mcp, session
 
 from ferrule.core.catalog import How
-from ferrule.registry.told import ROOM_CHARS, told
+from ferrule.registry.dynamic import ROOM_CHARS, told
 
 DATA = Path(__file__).parents[1] / "data/tool_search"
 DOMAINS: dict[str, dict[str, list[str]]] = tomllib.loads((DATA / "tools.toml").read_text(encoding="utf-8"))

@@ -4,8 +4,8 @@ import pytest
 from tests.golden import Golden
 from tests.registry.brought import Brought, session
 
-from ferrule.registry.registry import Registered, plain_face
-from ferrule.registry.section import tools_section
+from ferrule.registry.entry import Registered, plain_face
+from ferrule.registry.search import tools_section
 from ferrule.tools import BUILTIN, load
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from ferrule.core.access import EVERYTHING, Access, conflicts
 from ferrule.core.errors import ConfigError
-from ferrule.schedule.batches import batches
-from ferrule.schedule.scheduler import Scheduler
+from ferrule.schedule import Scheduler, batches
 
 Touched = Sequence[Access]
 

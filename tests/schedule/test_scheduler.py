@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ferrule.core.access import EVERYTHING, Access, conflicts
 from ferrule.core.errors import Cancelled
-from ferrule.schedule.scheduler import Scheduler
+from ferrule.schedule import Scheduler
 
 Touched = Sequence[Access]
 

@@ -2,8 +2,8 @@
 
 import sys
 
-from ferrule.cli.loop import StoppedError, finish
-from ferrule.cli.serving import served
+from ferrule.cli.mcp import served
+from ferrule.cli.options import StoppedError, finish
 from tests.serve.offered import TOOLS
 
 

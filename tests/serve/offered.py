@@ -7,10 +7,9 @@ import sys
 from typing import Any
 
 from ferrule import Access, ToolFailure, ToolsChanged, tool
-from ferrule.core.args import Args
-from ferrule.core.elsewhere import Mixed, Part
-from ferrule.core.outcomes import Picture
-from ferrule.core.tool import Context, Tool
+from ferrule.core.content import Picture
+from ferrule.core.elsewhere import McpContent, Mixed
+from ferrule.core.tool import Args, Context, Tool
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
@@ -125,13 +124,13 @@ class Answering(Tool[Args, Any]):
         return self._outcome
 
 
-def resource(uri: str, media_type: str, text: str) -> Part:
+def resource(uri: str, media_type: str, text: str) -> McpContent:
     inside = {"uri": uri, "mimeType": media_type, "text": text}
-    return Part("resource", {"type": "resource", "resource": inside}, f"[{uri}]\n{text}")
+    return McpContent("resource", {"type": "resource", "resource": inside}, f"[{uri}]\n{text}")
 
 
 PICTURE = Picture("pixel.png", "image/png", PIXEL)
-AUDIO = Part("audio", {"type": "audio", "data": SOUND, "mimeType": "audio/wav"}, "[sound, audio/wav]")
+AUDIO = McpContent("audio", {"type": "audio", "data": SOUND, "mimeType": "audio/wav"}, "[sound, audio/wav]")
 TOOLS = (
     simple_text,
     error_handling,
@@ -170,6 +169,6 @@ TOOLS = (
         output_schema={"type": "object", "properties": {"degrees": {"type": "integer"}}, "required": ["degrees"]},
         hints={"readOnlyHint": True, "title": "Look out\x1b[2J of the window", "destructiveHint": "yes", "other": 1},
     ),
-    Answering("broken_part", Mixed(("words", Part("audio", {"type": "audio"}, "[no sound]")))),
+    Answering("broken_part", Mixed(("words", McpContent("audio", {"type": "audio"}, "[no sound]")))),
     Answering("failing", Mixed(("It is closed.",), failed=True)),
 )

@@ -2,10 +2,9 @@
 
 import pytest
 
-from ferrule.core.people import Choice, Option
-from ferrule.permissions.asker import Answer, Question
-from ferrule.permissions.choosing import schema_of
-from ferrule.serve.asking import _answer, _form, _key, _message
+from ferrule.core.services import Choice, Option
+from ferrule.permissions.ask import Answer, Question, schema_of
+from ferrule.serve.mcp.questions import _answer, _form, _key, _message
 from tests.serve.connected import ERAS, User, connected
 
 OPTIONS = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]

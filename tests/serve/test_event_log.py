@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcp_types import JSONRPCNotification, JSONRPCResponse
 
-from ferrule.serve.event_log import EventLog
+from ferrule.serve.mcp.http import EventLog
 
 SECONDS = 60
 

@@ -13,10 +13,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from ferrule import ConfigError, Engine
-from ferrule.serve.asking import Clients
-from ferrule.serve.guard import Guard, is_loopback
-from ferrule.serve.http import check_token, listen, serve_http
-from ferrule.serve.server import Serving
+from ferrule.serve.mcp.http import HttpGuard, check_token, is_loopback, listen, serve_http
+from ferrule.serve.mcp.questions import Clients
+from ferrule.serve.mcp.server import Serving
 from tests.serve.offered import TOOLS
 from tests.serve.program import FERRULE, HELLO, LIMIT_SECONDS, program
 from tests.serve.relay import relay
@@ -89,7 +88,7 @@ HERE, RIGHT = ("host", "127.0.0.1:8765"), ("authorization", f"Bearer {TOKEN}")
 )
 @pytest.mark.contract("mcp.serve-token")
 async def test_who_is_let_in(headers, status):
-    assert await answer(Guard(application, token=TOKEN, host="127.0.0.1"), *headers) == status
+    assert await answer(HttpGuard(application, token=TOKEN, host="127.0.0.1"), *headers) == status
 
 
 @pytest.mark.parametrize(
@@ -101,7 +100,7 @@ async def test_who_is_let_in(headers, status):
     ],
 )
 async def test_a_server_for_other_machines_is_known_by_addresses_and_given_names(host, status):
-    guard = Guard(application, token=TOKEN, host="0.0.0.0", names=("Box.example",))
+    guard = HttpGuard(application, token=TOKEN, host="0.0.0.0", names=("Box.example",))
 
     assert await answer(guard, ("host", host), RIGHT) == status
     assert await answer(guard, ("host", host), RIGHT, ("origin", f"http://{host}")) == status
@@ -122,7 +121,7 @@ async def test_an_answer_that_is_ended_in_the_middle_is_ended_properly():
     async def send(message):
         said.append(message)
 
-    guard = Guard(endless, token=TOKEN, host="127.0.0.1")
+    guard = HttpGuard(endless, token=TOKEN, host="127.0.0.1")
     headers = [(key.encode(), value.encode()) for key, value in (HERE, RIGHT)]
     answering = asyncio.create_task(guard({"type": "http", "path": "/mcp", "headers": headers}, None, send))
     await asyncio.wait_for(begun.wait(), LIMIT_SECONDS)
@@ -133,7 +132,7 @@ async def test_an_answer_that_is_ended_in_the_middle_is_ended_properly():
 
 
 async def test_what_is_not_http_is_not_answered():
-    assert await answer(Guard(application, token=TOKEN, host="127.0.0.1"), HERE, RIGHT, kind="websocket") is None
+    assert await answer(HttpGuard(application, token=TOKEN, host="127.0.0.1"), HERE, RIGHT, kind="websocket") is None
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,11 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from ferrule import Engine, tool
-from ferrule.core.elsewhere import Mixed, Part
-from ferrule.core.reply import Failure, Reply
+from ferrule.core.call import Failure, Reply
+from ferrule.core.elsewhere import McpContent, Mixed
 from ferrule.dialects.dialect import FAMILIES
-from ferrule.serve.hints import HINTS
-from ferrule.serve.listing import Listing
-from ferrule.serve.results import result
-from ferrule.settings import Settings, Tools
+from ferrule.serve.mcp.server import HINTS, ToolListCache, result
+from ferrule.settings.schema import Settings, Tools
 from ferrule.tools import BUILTIN
 from ferrule.wire.mcp import blocks_of
 from tests.serve.connected import ERAS, connected
@@ -46,14 +44,14 @@ async def test_every_dialect_can_be_listed_in_every_version_of_the_protocol(fold
     from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 
     async with Engine(folder, dialect=dialect) as engine:
-        listing = Listing(engine)
+        listing = ToolListCache(engine)
         for version in SUPPORTED_PROTOCOL_VERSIONS:
             assert len(listing.result(version)["tools"]) == len(engine.definitions("mcp"))
 
 
 async def test_a_list_is_made_once_for_each_version(folder):
     async with Engine(folder) as engine:
-        listing = Listing(engine)
+        listing = ToolListCache(engine)
         first = listing.result("2025-11-25")
 
         assert listing.result("2025-11-25") is first
@@ -169,7 +167,7 @@ async def test_parts_arrive_as_what_they_are(folder, name, kinds):
 
 
 def test_blocks_are_written_where_words_cannot_say_it():
-    sound = Part("audio", SOUND, "[sound]")
+    sound = McpContent("audio", SOUND, "[sound]")
 
     assert blocks_of("text") == blocks_of(Mixed(("text", PICTURE))) == ()
     assert blocks_of(Mixed(("text", PICTURE, sound))) == (

@@ -11,7 +11,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import JSONRPCResponse
 
-from ferrule.serve.stdio import Lines, line_of
+from ferrule.serve.mcp.stdio import LineReader, line_of
 from tests.serve.program import FERRULE, LIMIT_SECONDS, OFFERED, ROOT, program
 
 PARSE, INVALID, NO_METHOD, BAD_PARAMS = -32700, -32600, -32601, -32602
@@ -153,7 +153,7 @@ def test_an_answer_that_is_no_json_is_an_error_of_its_own_request():
 
 async def test_lines_are_put_together_and_those_that_are_too_long_are_left_out():
     read_from, write_to = os.pipe()
-    lines = Lines(read_from, limit_bytes=10)
+    lines = LineReader(read_from, limit_bytes=10)
     lines.start()
     os.write(write_to, b"one\ntw")
     os.write(write_to, b"o\n" + b"x" * 11 + b"\n" + b"y" * 10 + b"\n\nlast")

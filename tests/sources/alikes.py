@@ -18,8 +18,8 @@ import pytest
 
 from ferrule import Engine, Settings
 from ferrule.core.tool import AnyTool
-from ferrule.permissions.asker import Question
-from ferrule.settings import Limits, Mcp, McpServer, Permissions, Tools
+from ferrule.permissions.ask import Question
+from ferrule.settings.schema import LimitSettings, Mcp, McpServer, Permissions, Tools
 
 if TYPE_CHECKING:
     from ferrule.core.events import Event
@@ -184,7 +184,7 @@ class Alike:
                 tools=Tools(**{"toolbox": (), "packages": False, **self.session.tools}),
                 mcp=Mcp(servers=dict(self.session.servers)),
                 permissions=rules or Permissions(),
-                limits=Limits(seconds=seconds),
+                limits=LimitSettings(seconds=seconds),
             ),
             tools=self.session.given,
             state=self.folder / "state",

@@ -14,7 +14,7 @@ from ferrule import Call, Engine
 from ferrule.core.events import Blocked, Done, Prepared, Progress, Started
 from ferrule.core.face import GENERAL_LIMIT_BYTES
 from ferrule.dialects.dialect import FAMILIES
-from ferrule.settings import Permissions
+from ferrule.settings.schema import Permissions
 
 UNICODE = "naïve Größe 数 🦀 e\u0301 'quoted' \"twice\" $HOME `x` \\ a=b: c"
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.beneath import (
+from ferrule.system.folder import (
     describe,
     is_regular,
     marks,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.support.command import split_cd, strip_background
+from ferrule.dialects.shell_command import split_cd, strip_background
 
 UNCHANGED = [
     pytest.param("", id="empty"),

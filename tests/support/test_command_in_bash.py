@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.support.command import split_cd, strip_background
+from ferrule.dialects.shell_command import split_cd, strip_background
 
 BOUND_SECONDS = 60
 

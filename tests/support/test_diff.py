@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ferrule.support.diff import Change, changes, diff, diff_of_splices
+from ferrule.files.diff import DiffChange, changes, diff, diff_of_splices
 
 PIECES = st.sampled_from(["a", "b", "a\n", "b\n", "x y\n", "\n", "c\r\n", "\r\n", "\t", "é→\n", "\u2028", "\f\n", "\r"])
 TEXTS = st.lists(PIECES, max_size=24).map("".join)
@@ -175,7 +175,7 @@ def test_long_texts_with_little_in_common_become_one_change():
     before = [str(number) for number in range(30_000)]
     after = [str(-number) for number in range(1, 30_000)]
 
-    assert changes(before, after) == [Change(0, 30_000, 0, 29_999)]
+    assert changes(before, after) == [DiffChange(0, 30_000, 0, 29_999)]
 
 
 def test_many_edits_are_found_one_by_one_in_long_texts():
@@ -191,7 +191,7 @@ def test_few_edits_are_found_in_long_texts():
     before = [str(number) for number in range(100_000)]
     after = [*before[:10], "new", *before[10:50_000], *before[50_002:]]
 
-    assert changes(before, after) == [Change(10, 10, 10, 11), Change(50_000, 50_002, 50_001, 50_001)]
+    assert changes(before, after) == [DiffChange(10, 10, 10, 11), DiffChange(50_000, 50_002, 50_001, 50_001)]
 
 
 def test_a_million_splices_on_one_line_of_many_megabytes_are_one_change():

@@ -12,10 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
-from ferrule.support import decoder, document
-from ferrule.support.decoder import Limits
-from ferrule.support.document import BadDocument, BadPages, Leaf, Pages, known, pages, ranges
-from ferrule.support.picture import LONG_SIDE, size
+from ferrule.documents import decoder, formats
+from ferrule.documents.decoder import DecoderLimits
+from ferrule.documents.formats import LONG_SIDE, BadDocument, BadPages, Leaf, Pages, known, pages, ranges, size
 
 CATALOG = b"<< /Type /Catalog /Pages 2 0 R >>"
 FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
@@ -215,7 +214,7 @@ async def test_lines_end_in_one_character():
 
 
 async def test_a_long_page_is_cut_and_says_so(monkeypatch):
-    monkeypatch.setattr(document, "PAGE_CHARS", 10)
+    monkeypatch.setattr(formats, "PAGE_CHARS", 10)
 
     assert (await read(written("0123456789abc"))).pages == (
         Leaf(1, "0123456789\n[The page has 13 characters; these are the first 10.]"),
@@ -259,7 +258,7 @@ async def test_a_picture_of_a_page_is_never_too_large(measures, shown):
 
 
 async def test_a_picture_of_too_many_bytes_becomes_a_jpeg(monkeypatch):
-    monkeypatch.setattr(document, "PICTURE_BYTES", 600_000)
+    monkeypatch.setattr(formats, "PAGE_PICTURE_BYTES", 600_000)
     entries = b"/Type /XObject /Subtype /Image /Width 600 /Height 700 /BitsPerComponent 8 /ColorSpace /DeviceRGB"
 
     leaf = (await read(single(DRAWING, picture=stream(os.urandom(600 * 700 * 3), entries)))).pages[0]
@@ -287,7 +286,7 @@ async def test_without_pillow_there_is_still_text(monkeypatch):
 
 
 async def test_a_file_of_too_many_bytes_is_refused(monkeypatch):
-    monkeypatch.setattr(document, "SOURCE_BYTES", 100)
+    monkeypatch.setattr(formats, "DOCUMENT_BYTES", 100)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")  # nothing may be decoded
 
     assert (await refused(written("x"))).code == "too-large-to-show"
@@ -347,10 +346,12 @@ async def test_a_tree_of_pages_that_lies_is_refused(tree, wanted, message):
 @pytest.mark.parametrize(
     ("raw", "limits"),
     [
-        pytest.param(single(packed(b" " * 300_000_000)), Limits(memory_bytes=256 << 20), id="inflated-stream"),
-        pytest.param(single(packed(b"0 0 m 1 1 l S\n" * 2_000_000)), Limits(memory_bytes=256 << 20), id="many-lines"),
-        pytest.param(written("x"), Limits(output_bytes=10), id="output"),
-        pytest.param(written("x"), Limits(seconds=0), id="time"),
+        pytest.param(single(packed(b" " * 300_000_000)), DecoderLimits(memory_bytes=256 << 20), id="inflated-stream"),
+        pytest.param(
+            single(packed(b"0 0 m 1 1 l S\n" * 2_000_000)), DecoderLimits(memory_bytes=256 << 20), id="many-lines"
+        ),
+        pytest.param(written("x"), DecoderLimits(output_bytes=10), id="output"),
+        pytest.param(written("x"), DecoderLimits(seconds=0), id="time"),
     ],
 )
 async def test_what_needs_more_than_the_limits_is_refused(raw, limits):
@@ -365,7 +366,7 @@ async def test_an_image_bomb_in_a_page_ends_at_most_the_child():
     raw = single(DRAWING, picture=packed(bytes(50_000_000), entries))
 
     with contextlib.suppress(BadDocument):
-        leaf = (await read(raw, limits=Limits(seconds=20, memory_bytes=512 << 20))).pages[0]
+        leaf = (await read(raw, limits=DecoderLimits(seconds=20, memory_bytes=512 << 20))).pages[0]
         assert leaf.text == ""
     assert (await read(written("still here"))).pages == (Leaf(1, "still here"),)
 

@@ -4,8 +4,7 @@ import os
 
 import pytest
 
-from ferrule.support.environment import quiet_environment
-from ferrule.support.process import program, shell
+from ferrule.system.environment import program_on_path, quiet_environment, shell
 
 
 @pytest.mark.parametrize(
@@ -148,12 +147,14 @@ def test_a_program_that_was_found_is_looked_for_again_when_it_has_changed(tmp_pa
     monkeypatch.setenv("PATH", f"{tmp_path}/first{os.pathsep}{tmp_path}/second")
     outside = [f"{tmp_path}/workspace"]
 
-    assert program("tool", outside=outside) == program("tool", outside=outside) == f"{tmp_path}/first/tool"
+    assert (
+        program_on_path("tool", outside=outside) == program_on_path("tool", outside=outside) == f"{tmp_path}/first/tool"
+    )
     (tmp_path / "first/tool").unlink()
-    assert program("tool", outside=outside) == f"{tmp_path}/second/tool"
+    assert program_on_path("tool", outside=outside) == f"{tmp_path}/second/tool"
     (tmp_path / "second/tool").unlink()
     (tmp_path / "second/tool").symlink_to(tmp_path / "workspace/tool")
-    assert program("tool", outside=outside) is None
+    assert program_on_path("tool", outside=outside) is None
 
 
 def test_a_program_is_taken_from_absolute_and_trusted_folders_only(tmp_path, monkeypatch):
@@ -168,10 +169,10 @@ def test_a_program_is_taken_from_absolute_and_trusted_folders_only(tmp_path, mon
         "PATH", os.pathsep.join([".", "", f"{tmp_path}/links", f"{tmp_path}/workspace/bin", f"{tmp_path}/system"])
     )
 
-    assert program("tool") == f"{tmp_path}/links/tool"
-    assert program("tool", outside=[f"{tmp_path}/workspace"]) == f"{tmp_path}/system/tool"
-    assert program("tool", outside=[str(tmp_path)]) is None
-    assert program("missing") is None
+    assert program_on_path("tool") == f"{tmp_path}/links/tool"
+    assert program_on_path("tool", outside=[f"{tmp_path}/workspace"]) == f"{tmp_path}/system/tool"
+    assert program_on_path("tool", outside=[str(tmp_path)]) is None
+    assert program_on_path("missing") is None
 
 
 def test_without_bash_there_is_sh(tmp_path, monkeypatch):

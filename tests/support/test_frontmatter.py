@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.frontmatter import MOST_CHARS, FrontMatter, front_matter, is_true
+from ferrule.files.frontmatter import MOST_CHARS, FrontMatter, front_matter, is_true
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.globs import BadGlob, escape, expand, literal_prefix, matcher, names_hidden, select, sparing
+from ferrule.files.globs import BadGlob, escape, expand, literal_prefix, matcher, names_hidden, select, sparing
 
 TREE = (
     "a.json",
@@ -234,7 +234,7 @@ SLOW = (
 
 
 def test_patterns_made_to_be_slow_are_not():
-    script = "import sys\nfrom ferrule.support.globs import matcher\nassert not matcher(sys.argv[1])(sys.argv[2])\n"
+    script = "import sys\nfrom ferrule.files.globs import matcher\nassert not matcher(sys.argv[1])(sys.argv[2])\n"
     for pattern, path in SLOW:
         # A matcher that backtracks needs longer than anyone waits; the bound only ends the wait.
         subprocess.run([sys.executable, "-c", script, pattern, path], check=True, timeout=60)

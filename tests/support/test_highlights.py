@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.highlights import HEAD, Found, Highlight, Highlights, block, gap, highlighted, together, weight
+from ferrule.system.highlights import (
+    HEAD,
+    Highlight,
+    Highlights,
+    OutputHighlights,
+    block,
+    gap,
+    highlighted,
+    together,
+    weight,
+)
 
 DATA = Path(__file__).parent.parent / "data"
 
@@ -57,24 +67,24 @@ def test_of_very_many_lines_the_first_and_the_last_are_held() -> None:
 
 
 def test_behind_much_output_only_the_end_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ferrule.support.highlights._COUNTED_CHARS", 50_000)
-    monkeypatch.setattr("ferrule.support.highlights._RECENT_CHARS", 1000)
+    monkeypatch.setattr("ferrule.system.highlights._COUNTED_CHARS", 50_000)
+    monkeypatch.setattr("ferrule.system.highlights._RECENT_CHARS", 1000)
     found = Highlights()
     for number in range(200_000):
         found.feed("error: in the middle\n" if number == 100_000 else f"{number}\n")
     found.feed("error: at the end\n")
 
-    assert found.found() == Found([Highlight(3, 0, "error: at the end")], None)
+    assert found.found() == OutputHighlights([Highlight(3, 0, "error: at the end")], None)
     just_behind = Highlights()
     for text in ("1\n" * 25_001, "2\n", "error: late\n"):
         just_behind.feed(text)
-    assert just_behind.found() == Found([Highlight(3, 0, "error: late")], None)
+    assert just_behind.found() == OutputHighlights([Highlight(3, 0, "error: late")], None)
     assert block(found.found().lines, [], chars=200) == f"{HEAD}\nlater: error: at the end"
 
 
 def test_behind_very_many_such_lines_the_end_is_looked_at_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ferrule.support.highlights._WEIGHED", 10)
-    monkeypatch.setattr("ferrule.support.highlights._WAITING_CHARS", 100)
+    monkeypatch.setattr("ferrule.system.highlights._WEIGHED", 10)
+    monkeypatch.setattr("ferrule.system.highlights._WAITING_CHARS", 100)
     found = Highlights()
     for number in range(1, 5001):
         found.feed(f"error: {number}\n")
@@ -95,7 +105,7 @@ def test_what_is_shown_is_not_said_again_and_a_line_only_once() -> None:
 
 def test_the_second_end_gives_the_room() -> None:
     text = f"{'a' * 500}{gap(9)}{'b' * 500}"
-    found = Found([Highlight(3, 7, "error: x")], 20)
+    found = OutputHighlights([Highlight(3, 7, "error: x")], 20)
     out = highlighted(text, 9, lambda: found)
 
     assert len(out) == len(text)
@@ -104,6 +114,6 @@ def test_the_second_end_gives_the_room() -> None:
 
 
 def test_errors_that_are_kept_apart_are_said_to_be_errors() -> None:
-    assert together([Found([Highlight(1, 2, "warning: a")], 3), Found([Highlight(3, 1, "error: b")], 4)]) == Found(
-        [Highlight(1, 2, "warning: a"), Highlight(3, 1, "stderr: error: b")], 7
-    )
+    assert together(
+        [OutputHighlights([Highlight(1, 2, "warning: a")], 3), OutputHighlights([Highlight(3, 1, "error: b")], 4)]
+    ) == OutputHighlights([Highlight(1, 2, "warning: a"), Highlight(3, 1, "stderr: error: b")], 7)

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ferrule.support.input import Input
+from ferrule.system.child import Input
 
 
 async def test_what_there_is_room_for_is_written_at_once():

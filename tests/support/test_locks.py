@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from ferrule.support.locks import SLOTS, Locks, LockTimeoutError, _slot
+from ferrule.system.locks import SLOTS, Locks, LockTimeoutError, _slot
 
 HOLDER = """
 import sys, os
-from ferrule.support.locks import Locks
+from ferrule.system.locks import Locks
 with Locks(sys.argv[1]).hold([sys.argv[2]]):
     print("held", flush=True)
     sys.stdin.readline()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.support.near import near
+from ferrule.core.suggest import near
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from ferrule.support import decoder, picture
-from ferrule.support.decoder import Limits
-from ferrule.support.picture import LONG_SIDE, MOST_BYTES, BadPicture, fit, kind, size
+from ferrule.documents import decoder, formats
+from ferrule.documents.decoder import DecoderLimits
+from ferrule.documents.formats import LONG_SIDE, MOST_BYTES, BadPicture, fit, kind, size
 
 MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 
@@ -222,7 +222,7 @@ async def test_a_bomb_is_refused_by_its_header(raw, width, height, original, mon
 
 
 async def test_a_file_of_too_many_bytes_is_refused(monkeypatch):
-    monkeypatch.setattr(picture, "SOURCE_BYTES", 1000)
+    monkeypatch.setattr(formats, "PICTURE_BYTES", 1000)
 
     error = await refused(png(50, 50, bytes(2000)))
 
@@ -334,7 +334,7 @@ async def test_a_png_of_too_many_bytes_becomes_a_jpeg():
 
 
 async def test_transparent_parts_become_white_in_a_jpeg(monkeypatch):
-    monkeypatch.setattr(picture, "MOST_BYTES", 40_000)
+    monkeypatch.setattr(formats, "MOST_BYTES", 40_000)
     file = io.BytesIO()
     image = Image.frombytes("RGBA", (1600, 20), os.urandom(4 * 1600 * 20))
     image.paste((0, 0, 0, 0), (0, 0, 100, 20))
@@ -355,7 +355,7 @@ async def test_the_original_keeps_its_pixels_and_obeys_the_limit_of_bytes():
 
 
 async def test_a_jpeg_becomes_smaller_until_it_fits(monkeypatch):
-    monkeypatch.setattr(picture, "MOST_BYTES", 20_000)
+    monkeypatch.setattr(formats, "MOST_BYTES", 20_000)
 
     fitted = await fit(noise("JPEG", 800, 800), original=True)
 
@@ -377,9 +377,11 @@ async def test_without_pillow_a_large_picture_says_what_to_install_and_how_large
 @pytest.mark.parametrize(
     ("raw", "limits"),
     [
-        pytest.param(png(7000, 7000, zlib.compress(bytes(7000 * 21_001))), Limits(memory_bytes=120 << 20), id="memory"),
-        pytest.param(noise("PNG", 1600, 400), Limits(output_bytes=1000), id="output"),
-        pytest.param(noise("PNG", 1600, 400), Limits(seconds=0), id="time"),
+        pytest.param(
+            png(7000, 7000, zlib.compress(bytes(7000 * 21_001))), DecoderLimits(memory_bytes=120 << 20), id="memory"
+        ),
+        pytest.param(noise("PNG", 1600, 400), DecoderLimits(output_bytes=1000), id="output"),
+        pytest.param(noise("PNG", 1600, 400), DecoderLimits(seconds=0), id="time"),
     ],
 )
 async def test_what_needs_more_than_the_limits_is_refused(raw, limits):
@@ -415,7 +417,7 @@ async def test_the_child_gets_nothing_of_the_environment(tmp_path, monkeypatch):
         "print(json.dumps([sorted(os.environ), os.getcwd(), sys.flags.isolated, len(os.listdir('/dev/fd'))]))\n"
     )
 
-    spied = await decoder.decode("picture", b"", {}, limits=Limits(), where=[])
+    spied = await decoder.decode("picture", b"", {}, limits=DecoderLimits(), where=[])
     names, folder, isolated, descriptors = json.loads(spied.said)
 
     assert set(names) <= {"LC_CTYPE", *decoder._KEPT}
@@ -427,7 +429,7 @@ async def test_the_child_gets_nothing_of_the_environment(tmp_path, monkeypatch):
 def test_the_child_limits_itself():
     code = (
         "import json, resource, signal\n"
-        "from ferrule.support.decoding import limit\n"
+        "from ferrule.documents.worker import limit\n"
         "limit(7, 1 << 30)\n"
         "kinds = ('CPU', 'AS', 'FSIZE', 'CORE')\n"
         "print(json.dumps([[*(resource.getrlimit(getattr(resource, 'RLIMIT_' + kind))[1] for kind in kinds)], "
@@ -454,7 +456,7 @@ async def test_a_decoder_that_breaks_is_a_failure_and_is_gone(tmp_path, monkeypa
     monkeypatch.setattr(decoder, "_PROGRAM", str(tmp_path / "broken.py"))
     (tmp_path / "broken.py").write_text(program)
 
-    error = await refused(drawn("PNG", 2000, 1000), limits=Limits(seconds=2))
+    error = await refused(drawn("PNG", 2000, 1000), limits=DecoderLimits(seconds=2))
 
     assert "could not be decoded" in str(error)
 
@@ -531,7 +533,7 @@ async def test_a_decoder_opens_nothing_but_what_it_is_given(tmp_path, monkeypatc
         }
         where = decoder.folders(["pypdfium2", "PIL"])
         assert where is not None
-        said = json.loads((await decoder.decode(task, b"", wanted, limits=Limits(), where=where)).said)
+        said = json.loads((await decoder.decode(task, b"", wanted, limits=DecoderLimits(), where=where)).said)
 
     # A kernel without Landlock still keeps the sockets away; it is said here which one was tested.
     by_landlock = ctypes.CDLL(None).syscall(444, None, 0, 1) > 0

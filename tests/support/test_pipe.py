@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ferrule.support.pipe import pipe
+from ferrule.system.run import pipe
 from tests.fifo import Fifo
 
 from .test_process import children, descriptors, living

@@ -13,9 +13,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from ferrule.support import listener, proc, tail, tree
-from ferrule.support.environment import quiet_environment
-from ferrule.support.process import capture, run, shell, stream
+from ferrule.system import command as listener
+from ferrule.system import proc, tree
+from ferrule.system import stream as tail
+from ferrule.system.environment import quiet_environment, shell
+from ferrule.system.run import capture, run, stream
 from tests.memory import SOURCE
 
 LINUX = sys.platform == "linux"
@@ -194,7 +196,7 @@ async def test_a_daemon_does_not_outlive_the_command(tmp_path, mark, command):
 async def test_the_command_of_a_command_is_found_through_both(tmp_path, mark):
     script = (
         "import asyncio, os, sys\n"
-        "from ferrule.support.process import run\n"
+        "from ferrule.system.run import run\n"
         "argv = ['sh', '-c', sys.argv[1]]\n"
         "asyncio.run(run(argv, cwd='.', env=os.environ, log=None, log_limit_bytes=0, tail_chars=9))\n"
     )
@@ -250,7 +252,7 @@ async def test_processes_that_are_not_of_the_command_are_left_alone(mark):
 
 @linux_only
 async def test_what_another_thread_starts_at_the_same_moment_is_left_alone(mark):
-    family = tree.Tree()
+    family = tree.ProcessTree()
     with family.numbering():
         bystander = subprocess.Popen(["sh", "-c", f"sleep {mark} & wait"])
     leader = subprocess.Popen(["sleep", mark], start_new_session=True)
@@ -429,7 +431,7 @@ async def test_a_hundred_commands_at_once_keep_apart():
 def test_a_hundred_megabytes_of_output_do_not_grow_the_memory():
     script = SOURCE + (
         "import asyncio, os\n"
-        "from ferrule.support.process import run\n"
+        "from ferrule.system.run import run\n"
         "async def main():\n"
         "    options = dict(cwd='/', env=os.environ, log=None, log_limit_bytes=0, tail_chars=50_000)\n"
         "    await run(['head', '-c', '1000000', '/dev/zero'], **options)\n"
@@ -517,15 +519,15 @@ async def test_a_helper_that_cannot_start_says_why():
 
 def test_an_unstarted_tree_signals_nobody():
     # A group of 0 would be the group of the test run itself.
-    nobody = tree.Tree()
+    nobody = tree.ProcessTree()
     nobody.signal(signal.SIGKILL, ())
 
     assert proc.signal_group(0, signal.SIGKILL) is False
 
 
 def test_marks_of_outer_calls_stay():
-    outer = tree.Tree().environment({"A": "b"})
-    inner = tree.Tree().environment(outer)
+    outer = tree.ProcessTree().environment({"A": "b"})
+    inner = tree.ProcessTree().environment(outer)
 
     assert inner[tree.MARK].startswith(outer[tree.MARK] + ",")
     assert inner["A"] == "b"

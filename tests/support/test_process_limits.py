@@ -6,13 +6,13 @@ import sys
 
 import pytest
 
-from ferrule.support.limits import Limits, limited, reached, unenforced
-from ferrule.support.running import Finished, Launch, start
+from ferrule.system.command import Finished, Launch, start
+from ferrule.system.environment import ProcessLimits, limited, reached, unenforced
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere address space is not limited")
 
 
-async def ran(command: str, limits: Limits | None, **options) -> Finished:
+async def ran(command: str, limits: ProcessLimits | None, **options) -> Finished:
     launch = Launch(["/bin/bash", "-c", command], cwd="/", env=os.environ, limits=limits, **options)
     running = start(launch)
     await running.wait(60)
@@ -20,7 +20,7 @@ async def ran(command: str, limits: Limits | None, **options) -> Finished:
     return running.finished()
 
 
-@pytest.mark.parametrize("limits", [None, Limits()], ids=["none", "all-as-they-are"])
+@pytest.mark.parametrize("limits", [None, ProcessLimits()], ids=["none", "all-as-they-are"])
 def test_without_limits_the_command_is_started_as_it_is(limits):
     argv = ["/bin/bash", "-c", "true"]
 
@@ -29,7 +29,7 @@ def test_without_limits_the_command_is_started_as_it_is(limits):
 
 
 async def test_each_process_has_the_limits():
-    limits = Limits(open_files=64, file_mb=3, memory_mb=2000 if sys.platform == "linux" else None)
+    limits = ProcessLimits(open_files=64, file_mb=3, memory_mb=2000 if sys.platform == "linux" else None)
     said = (await ran("ulimit -n; ulimit -f; ulimit -v; bash -c 'ulimit -n'", limits)).text.split()
 
     assert (said[0], said[1], said[3]) == ("64", str(3 << 10), "64")
@@ -37,7 +37,7 @@ async def test_each_process_has_the_limits():
 
 
 async def test_words_reach_the_command_as_they_were_given():
-    launch = Launch(["printf", "[%s]", "a b", "", "$x", "*"], "/", os.environ, limits=Limits(open_files=64))
+    launch = Launch(["printf", "[%s]", "a b", "", "$x", "*"], "/", os.environ, limits=ProcessLimits(open_files=64))
     running = start(launch)
     await running.wait(60)
 
@@ -45,7 +45,7 @@ async def test_words_reach_the_command_as_they_were_given():
 
 
 async def test_a_file_does_not_become_larger(tmp_path):
-    limits = Limits(file_mb=1)
+    limits = ProcessLimits(file_mb=1)
     launch = Launch(["/bin/bash", "-c", "head -c 3000000 /dev/zero > file"], str(tmp_path), os.environ, limits=limits)
     running = start(launch)
     await running.wait(60)
@@ -57,7 +57,7 @@ async def test_a_file_does_not_become_larger(tmp_path):
 
 
 async def test_no_more_files_are_opened():
-    limits = Limits(open_files=32)
+    limits = ProcessLimits(open_files=32)
     command = f"exec '{sys.executable}' -c 'files = [open(\"/dev/null\") for _ in range(100)]'"
     done = await ran(command, limits)
 
@@ -67,7 +67,7 @@ async def test_no_more_files_are_opened():
 
 @linux_only
 async def test_no_more_memory_is_had():
-    limits = Limits(memory_mb=500)
+    limits = ProcessLimits(memory_mb=500)
     done = await ran(f"exec '{sys.executable}' -c 'bytearray(1 << 30)'", limits)
 
     assert done.exit_code == 1
@@ -75,7 +75,7 @@ async def test_no_more_memory_is_had():
 
 
 async def test_the_number_of_processes_is_limited_or_it_is_said_that_it_is_not():
-    limits = Limits(processes=20)
+    limits = ProcessLimits(processes=20)
     if unenforced(limits):
         assert os.geteuid() == 0 or sys.platform != "linux"
         assert unenforced(limits) == (
@@ -92,9 +92,9 @@ async def test_the_number_of_processes_is_limited_or_it_is_said_that_it_is_not()
 async def test_nothing_runs_where_a_limit_cannot_be_set(tmp_path):
     script = (
         "import resource, subprocess, sys\n"
-        "from ferrule.support.limits import Limits, limited\n"
+        "from ferrule.system.environment import ProcessLimits, limited\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-        "argv = limited(['touch', sys.argv[1]], Limits(open_files=1 << 40))\n"
+        "argv = limited(['touch', sys.argv[1]], ProcessLimits(open_files=1 << 40))\n"
         "print(subprocess.run(argv, stderr=subprocess.DEVNULL).returncode)\n"
     )
     argv = [sys.executable, "-c", script, str(tmp_path / "made")]
@@ -113,5 +113,5 @@ async def test_nothing_runs_where_a_limit_cannot_be_set(tmp_path):
     ],
 )
 def test_no_limit_is_blamed_for_what_it_did_not_do(exit_code, text):
-    assert reached(Limits(1, 1, 1, 1), exit_code, text) == ""
+    assert reached(ProcessLimits(1, 1, 1, 1), exit_code, text) == ""
     assert reached(None, 1, "Too many open files") == ""

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ferrule.support import child
-from ferrule.support.running import Launch, Running, start
+from ferrule.system import child
+from ferrule.system.command import Launch, Running, start
 from tests.fifo import Fifo
 
 from .test_process import children, descriptors, every_way_to_wait, living
@@ -349,7 +349,7 @@ def test_what_runs_when_the_host_ends_is_ended(mark):
 
     script = (
         "import asyncio, os, re, sys\n"
-        "from ferrule.support.running import Launch, start\n"
+        "from ferrule.system.command import Launch, start\n"
         "async def main():\n"
         "    running = start(Launch(['/bin/bash', '-c', sys.argv[1]], '/', os.environ))\n"
         "    await running.wait(until=re.compile('hi'))\n"

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.screen import Screen
-from ferrule.support.shown import Shown
+from ferrule.system.stream import OutputDecoder, TerminalRenderer
 
 CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
@@ -19,7 +18,7 @@ MIXED = st.text(alphabet=SPECIAL, max_size=60)
 
 
 def seen(*pieces: str) -> str:
-    screen = Screen()
+    screen = TerminalRenderer()
     return "".join(map(screen.feed, pieces)) + screen.end()
 
 
@@ -75,7 +74,7 @@ def test_no_control_character_is_seen(text):
 
 @given(st.lists(st.binary(max_size=200)), st.integers(0, 50), st.integers(0, 50))
 def test_the_text_of_any_bytes_is_valid_and_without_control_characters(pieces, first, last):
-    shown = Shown(first, last)
+    shown = OutputDecoder(first, last)
     for piece in pieces:
         shown.feed(piece)
 
@@ -84,7 +83,7 @@ def test_the_text_of_any_bytes_is_valid_and_without_control_characters(pieces, f
 
 
 def test_rare_control_characters_of_a_flood_are_not_seen_either():
-    shown = Shown(100, 100)
+    shown = OutputDecoder(100, 100)
     shown.feed(b"a\x01b" * 50_000)
 
     assert set(shown.text()) <= set("ab\n[],0123456789 charteshownhere")
@@ -104,7 +103,7 @@ def test_rare_control_characters_of_a_flood_are_not_seen_either():
     ],
 )
 def test_a_line_of_eight_megabytes_is_not_held_in_memory(piece):
-    shown = Shown(100, 100)
+    shown = OutputDecoder(100, 100)
     for _ in range(8_000_000 // len(piece)):
         shown.feed(piece)
 
@@ -120,7 +119,7 @@ def test_a_line_that_was_let_go_is_ended_by_a_return():
 
 
 def test_news_have_the_line_that_is_being_written_and_then_its_rest_or_its_next_state():
-    shown = Shown(1000, 1000)
+    shown = OutputDecoder(1000, 1000)
     told = []
     for data in (b"Pass", b"word: ", b"\r1%", b"\r2%", b"", b"\nend\n"):
         shown.feed(data)

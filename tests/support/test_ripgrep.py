@@ -11,11 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support import hits
-from ferrule.support.contents import BadPattern, Query, among, search
-from ferrule.support.globs import BadGlob
-from ferrule.support.hits import Gathering, Hit, Hits
-from ferrule.support.ripgrep import files, find_rg
+from ferrule.files import search as hits
+from ferrule.files.globs import BadGlob
+from ferrule.files.search import (
+    BadSearchPattern,
+    ContentQuery,
+    LineMatch,
+    LineMatches,
+    MatchCollector,
+    among,
+    files,
+    find_rg,
+    search,
+)
 
 RG = find_rg() or "rg"
 PAGING = {"per_file", "most", "offset", "before", "after", "line_bytes"}
@@ -27,10 +35,10 @@ def plant(root, tree: dict[str, str | bytes]) -> None:
         (root / path).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-async def grep(root, pattern: str = "needle", **options) -> Hits:
+async def grep(root, pattern: str = "needle", **options) -> LineMatches:
     paging = {"per_file": 10, "most": 100} | {name: options.pop(name) for name in PAGING & options.keys()}
     async with asyncio.timeout(60):
-        return await search(RG, str(root), Query(pattern, **options), **paging)
+        return await search(RG, str(root), ContentQuery(pattern, **options), **paging)
 
 
 async def paths(root, **options) -> list[str]:
@@ -231,7 +239,7 @@ async def test_what_is_excluded_is_never_found(tmp_path, options):
     (tmp_path / "drawer").symlink_to("vault/deep")
     found = await grep(tmp_path, hidden=True, exclude=[".env", "*.pem", "vault/"], **options)
 
-    assert found == Hits([], 0)
+    assert found == LineMatches([], 0)
 
 
 @pytest.mark.parametrize("path", [None, ".env.example", "a/.env.Example"])
@@ -251,7 +259,7 @@ async def test_what_is_excluded_is_not_even_opened(tmp_path):
     wrapper = tmp_path / "rg"
     wrapper.write_text(f'#!/bin/sh\nexec strace -f -e trace=open,openat -o "{tmp_path}/trace" "{RG}" "$@"\n')
     wrapper.chmod(0o755)
-    query = Query("needle", hidden=True, exclude=[".env"])
+    query = ContentQuery("needle", hidden=True, exclude=[".env"])
     await search(str(wrapper), str(tmp_path / "w"), query, per_file=10, most=10)
     traced = (tmp_path / "trace").read_text()
 
@@ -282,9 +290,9 @@ async def test_lines_come_without_their_ends_and_as_text(tmp_path):
     plant(tmp_path, {"f": b"needle \xff: x\r\n  needle:1:2\nneedle"})
 
     assert (await grep(tmp_path)).lines == [
-        Hit("f", 1, "needle \ufffd: x"),
-        Hit("f", 2, "  needle:1:2"),
-        Hit("f", 3, "needle"),
+        LineMatch("f", 1, "needle \ufffd: x"),
+        LineMatch("f", 2, "  needle:1:2"),
+        LineMatch("f", 3, "needle"),
     ]
 
 
@@ -302,7 +310,10 @@ async def test_binary_files_give_no_lines_and_disturb_no_others(tmp_path):
     plant(tmp_path, {"a.bin": b"needle\0\n", "b.bin": late, "c.txt": "needle", "d.txt": "needle"})
     found = await grep(tmp_path)
 
-    assert [hit for hit in found.lines if hit.path != "b.bin"] == [Hit("c.txt", 1, "needle"), Hit("d.txt", 1, "needle")]
+    assert [hit for hit in found.lines if hit.path != "b.bin"] == [
+        LineMatch("c.txt", 1, "needle"),
+        LineMatch("d.txt", 1, "needle"),
+    ]
     assert (await grep(tmp_path, path="a.bin")).lines == []
 
 
@@ -331,7 +342,7 @@ async def test_the_first_lines_are_the_same_in_every_run(tmp_path):
 )
 async def test_a_bad_pattern_is_explained_in_a_line_or_two(tmp_path, pattern, options, says):
     plant(tmp_path, {"f": "x"})
-    with pytest.raises(BadPattern) as caught:
+    with pytest.raises(BadSearchPattern) as caught:
         await grep(tmp_path, pattern, **options)
 
     assert says in str(caught.value)
@@ -342,9 +353,9 @@ async def test_files_that_rg_cannot_read_do_not_hide_the_others(tmp_path):
     stand_in = tmp_path / "rg"
     stand_in.write_text("#!/bin/sh\nprintf './b\\0001:needle\\n'\necho 'rg: ./a: cannot be read' >&2\nexit 2\n")
     stand_in.chmod(0o755)
-    found = await search(str(stand_in), str(tmp_path), Query("x"), per_file=1, most=1)
+    found = await search(str(stand_in), str(tmp_path), ContentQuery("x"), per_file=1, most=1)
 
-    assert found == Hits([Hit("b", 1, "needle")], 1)
+    assert found == LineMatches([LineMatch("b", 1, "needle")], 1)
 
 
 async def test_a_missing_folder_among_others_does_not_hide_them(tmp_path):
@@ -359,7 +370,7 @@ async def test_an_rg_that_dies_is_an_error_and_not_an_empty_answer(tmp_path):
     dying.write_text("#!/bin/sh\nkill -9 $$\n")
     dying.chmod(0o755)
     with pytest.raises(OSError, match="exit code 137"):
-        await search(str(dying), str(tmp_path), Query("x"), per_file=1, most=1)
+        await search(str(dying), str(tmp_path), ContentQuery("x"), per_file=1, most=1)
 
 
 def test_rg_is_found_on_path_but_not_in_the_workspace(tmp_path, monkeypatch):
@@ -391,7 +402,7 @@ def test_the_first_hits_are_found_in_any_order_and_however_the_output_is_cut(nam
     limit = data.draw(st.integers(min_value=0, max_value=10))
     random.Random(data.draw(st.integers())).shuffle(found)
     output = b"".join(f"./{name}\0{line}:t{line}\r\n".encode() for name, count in found for line in range(1, count + 1))
-    gathered = Gathering(limit, 5, lambda path: not path.startswith("b"))
+    gathered = MatchCollector(limit, 5, lambda path: not path.startswith("b"))
     while output:
         size = data.draw(st.integers(min_value=1, max_value=40))
         gathered.feed(output[:size])
@@ -401,8 +412,8 @@ def test_the_first_hits_are_found_in_any_order_and_however_the_output_is_cut(nam
     kept = [(name, count) for name, count in found if not name.startswith("b")]
     wanted = sorted((name, line) for name, count in kept for line in range(1, min(count, 5) + 1))
 
-    lines = [Hit(name, line, f"t{line}") for name, line in wanted[:limit]]
-    assert gathered.hits() == Hits(lines, len(wanted), sum(count > 5 for _, count in kept))
+    lines = [LineMatch(name, line, f"t{line}") for name, line in wanted[:limit]]
+    assert gathered.hits() == LineMatches(lines, len(wanted), sum(count > 5 for _, count in kept))
 
 
 @given(
@@ -418,7 +429,7 @@ def test_context_is_kept_for_the_hits_that_are_shown(tree, before, after, per_fi
         for number, hit in enumerate(tree[name]):
             if any(-after <= other - number <= before for other in hits):
                 output += f"./{name}\0{number}{':' if hit else '-'}t{number}\n".encode()
-    gathered = Gathering(most, per_file, lambda _: True, before=before, after=after)
+    gathered = MatchCollector(most, per_file, lambda _: True, before=before, after=after)
     while output:
         size = data.draw(st.integers(min_value=1, max_value=40))
         gathered.feed(output[:size])
@@ -433,19 +444,21 @@ def test_context_is_kept_for_the_hits_that_are_shown(tree, before, after, per_fi
     ]
     shown = set(every[offset:most])
     expected = [
-        Hit(name, number, f"t{number}", (name, number) not in shown)
+        LineMatch(name, number, f"t{number}", (name, number) not in shown)
         for name in sorted(tree)
         for number in range(len(tree[name]))
         if any((name, number + step) in shown for step in range(-after, before + 1))
     ]
 
-    assert gathered.hits(offset) == Hits(expected, len(every), sum(sum(hits) > per_file > 0 for hits in tree.values()))
+    assert gathered.hits(offset) == LineMatches(
+        expected, len(every), sum(sum(hits) > per_file > 0 for hits in tree.values())
+    )
 
 
 @pytest.mark.parametrize("context", [0, 2])
 def test_the_memory_for_hits_is_bounded_and_what_is_kept_is_a_beginning(monkeypatch, context):
     monkeypatch.setattr(hits, "_KEPT_BYTES", 50_000)
-    gathered = Gathering(100_000, 0, lambda _: True, after=context)
+    gathered = MatchCollector(100_000, 0, lambda _: True, after=context)
     for name in ("c", "a", "d", "b"):
         for number in range(1, 2000):
             gathered.feed(f"./{name}\0{number}:{'x' * 50}\n".encode())
@@ -458,7 +471,7 @@ def test_the_memory_for_hits_is_bounded_and_what_is_kept_is_a_beginning(monkeypa
 
 
 def test_hits_that_come_too_late_are_not_kept():
-    gathered = Gathering(10, 10, lambda _: True)
+    gathered = MatchCollector(10, 10, lambda _: True)
     for number in range(50_000):
         gathered.feed(f"./{number:06d}\0{1}:{'x' * 100}\n".encode())
 
@@ -480,9 +493,9 @@ async def test_listings_of_one_moment_are_shared_and_later_ones_are_new(tmp_path
     root = tmp_path / "project"
     plant(root, {".env": "", "a.py": ""})
     queries = [
-        Query("a", hidden=True, ignore_case=True),
-        Query("b", hidden=True, literal=True),
-        Query("c", hidden=True),
+        ContentQuery("a", hidden=True, ignore_case=True),
+        ContentQuery("b", hidden=True, literal=True),
+        ContentQuery("c", hidden=True),
     ]
 
     async with asyncio.timeout(60):
@@ -498,7 +511,9 @@ async def test_a_listing_goes_on_for_those_who_still_wait_for_it(tmp_path, count
     rg, starts = counted_rg
     root = tmp_path / "project"
     plant(root, {".env": ""})
-    first, second = (asyncio.create_task(among(rg, str(root), Query("a", hidden=True), [".env"])) for _ in range(2))
+    first, second = (
+        asyncio.create_task(among(rg, str(root), ContentQuery("a", hidden=True), [".env"])) for _ in range(2)
+    )
     await asyncio.sleep(0)
     first.cancel()
 

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.support import proc
-from ferrule.support.detached import start_detached
-from ferrule.support.roster import Roster
-from ferrule.support.running import Launch, start
-from ferrule.support.tree import MARK, Tree
+from ferrule.system import proc
+from ferrule.system.command import Launch, start
+from ferrule.system.roster import Roster
+from ferrule.system.tasks import start_detached
+from ferrule.system.tree import MARK, ProcessTree
 
 from .test_process import living
 from .test_process_running import mark
@@ -27,8 +27,8 @@ __all__ = ["mark"]
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group can be found")
 ENGINE = (
     "import asyncio, os, re, sys\n"
-    "from ferrule.support.roster import Roster\n"
-    "from ferrule.support.running import Launch, start\n"
+    "from ferrule.system.roster import Roster\n"
+    "from ferrule.system.command import Launch, start\n"
     "async def main():\n"
     "    launch = Launch(['/bin/bash', '-c', sys.argv[2]], '/', os.environ, roster=Roster(sys.argv[1]), task='b1')\n"
     "    running = start(launch)\n"
@@ -165,7 +165,7 @@ def forged(folder: Path, **changes: object) -> None:
     dead = subprocess.Popen(["true"])
     dead.wait(60)
     roster = Roster(str(folder))
-    token = roster.add(Tree(), command="forged", cwd="/")
+    token = roster.add(ProcessTree(), command="forged", cwd="/")
     path = folder / token
     fields = {**json.loads(path.read_text()), "engine_pid": dead.pid, "engine_began": 1}
     pid, began = changes.pop("pid", 0), changes.pop("began", 0)
@@ -249,8 +249,8 @@ def test_a_mark_that_is_too_short_to_be_one_harms_nobody(tmp_path, bystander):
 
 DETACH = (
     "import os, sys\n"
-    "from ferrule.support.detached import start_detached\n"
-    "from ferrule.support.roster import Roster\n"
+    "from ferrule.system.tasks import start_detached\n"
+    "from ferrule.system.roster import Roster\n"
     "folder, command = sys.argv[1:]\n"
     "print(start_detached(['/bin/sh', '-c', command], cwd='/', env=os.environ, log=folder + '/log',\n"
     "                     log_limit_bytes=1000, roster=Roster(folder + '/roster'), task='d1'), flush=True)\n"
@@ -316,7 +316,7 @@ def test_what_cannot_be_detached_says_why_and_leaves_nothing(tmp_path, argv, cwd
 
 def test_an_entry_costs_one_small_file(tmp_path):
     roster = Roster(str(tmp_path))
-    token = roster.add(Tree(), command="x" * 10_000, cwd="/")
+    token = roster.add(ProcessTree(), command="x" * 10_000, cwd="/")
 
     assert re.fullmatch(r"\d+-1-[0-9a-f]{8}\.process", token)
     assert (tmp_path / token).stat().st_size < 1200

@@ -10,10 +10,10 @@ import pytest
 SCRIPT = """
 import asyncio, sys
 from ferrule import Engine, Settings
-from ferrule.settings import Sandbox
+from ferrule.settings.schema import SandboxSettings
 
 async def main():
-    settings = Settings(sandbox=Sandbox(use=sys.argv[2]))
+    settings = Settings(sandbox=SandboxSettings(use=sys.argv[2]))
     async with Engine(sys.argv[1], settings=settings, state=sys.argv[1] + "/.state", ask=lambda _: True) as engine:
         print((await engine.call("shell", command="grep -E 'SigIgn|SigBlk' /proc/self/status")).text)
 
@@ -61,7 +61,7 @@ def test_a_command_is_not_started_with_signals_held_back(tmp_path, use):
 
 NOHUP = """
 import asyncio, os, signal
-from ferrule.cli.loop import finish
+from ferrule.cli.options import finish
 
 async def main():
     os.kill(os.getpid(), signal.SIGHUP)

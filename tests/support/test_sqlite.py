@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.support.sqlite import Database, UnusableError, open_database, set_aside, transaction
+from ferrule.system.sqlite import Database, UnusableError, open_database, set_aside, transaction
 
 TABLE = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL)"
 COLUMN = "ALTER TABLE notes ADD COLUMN author TEXT"
@@ -96,7 +96,7 @@ def test_a_transaction_is_everything_or_nothing(path: str) -> None:
 def test_processes_that_make_the_same_file_at_once_all_succeed(path: str) -> None:
     program = (
         "import sys\n"
-        "from ferrule.support.sqlite import Database\n"
+        "from ferrule.system.sqlite import Database\n"
         "database = Database(sys.argv[1], migrations=[sys.argv[2]], busy_seconds=60)\n"
         "for number in range(20):\n"
         "    database.write(lambda c: c.execute('INSERT INTO notes (text) VALUES (?)', (sys.argv[3],)))\n"

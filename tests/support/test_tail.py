@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.shown import Shown
-from ferrule.support.tail import Ends, Log, Tail
+from ferrule.system.stream import Log, OutputDecoder, TailBuffer, TextEnds
 
 PIECES = st.lists(st.binary(max_size=12) | st.text(max_size=6).map(lambda text: text.encode("utf-8", "surrogatepass")))
 TEXTS = st.lists(st.text(max_size=8))
@@ -19,7 +18,7 @@ SIZES = st.integers(min_value=0, max_value=20)
 
 @given(TEXTS, SIZES, st.text(max_size=8))
 def test_the_tail_is_the_end_of_everything_and_asking_changes_nothing(pieces, limit, more):
-    tail = Tail(limit)
+    tail = TailBuffer(limit)
     for piece in pieces:
         tail.add(piece)
     whole = "".join(pieces) + more
@@ -29,7 +28,7 @@ def test_the_tail_is_the_end_of_everything_and_asking_changes_nothing(pieces, li
 
 @given(TEXTS, SIZES, SIZES, st.text(max_size=8))
 def test_the_ends_are_everything_or_say_what_is_missing(pieces, first, last, more):
-    ends = Ends(first, last)
+    ends = TextEnds(first, last)
     for piece in pieces:
         ends.add(piece)
     whole = "".join(pieces) + more
@@ -47,7 +46,7 @@ def test_the_ends_are_everything_or_say_what_is_missing(pieces, first, last, mor
 
 @given(st.lists(TEXTS))
 def test_news_are_what_came_since_they_were_asked_for(rounds):
-    ends = Ends(1000, 1000)
+    ends = TextEnds(1000, 1000)
     for pieces in rounds:
         for piece in pieces:
             ends.add(piece)
@@ -56,7 +55,7 @@ def test_news_are_what_came_since_they_were_asked_for(rounds):
 
 
 def test_news_of_a_flood_are_its_ends():
-    ends = Ends(4, 4)
+    ends = TextEnds(4, 4)
     ends.add("told before")
     ends.news()
     for _ in range(100):
@@ -67,7 +66,7 @@ def test_news_of_a_flood_are_its_ends():
 
 
 def test_single_characters_are_not_kept_as_single_pieces():
-    tail = Tail(50_000)
+    tail = TailBuffer(50_000)
     for _ in range(60_000):
         tail.add("x")
 
@@ -77,7 +76,7 @@ def test_single_characters_are_not_kept_as_single_pieces():
 
 @given(PIECES)
 def test_bytes_become_the_same_text_wherever_they_are_cut(pieces):
-    cut, whole = Shown(10_000, 10_000), Shown(10_000, 10_000)
+    cut, whole = OutputDecoder(10_000, 10_000), OutputDecoder(10_000, 10_000)
     for piece in pieces:
         cut.feed(piece)
     whole.feed(b"".join(pieces))
@@ -90,7 +89,7 @@ def test_bytes_become_the_same_text_wherever_they_are_cut(pieces):
 @given(st.text(alphabet=st.characters(min_codepoint=32, exclude_categories=["Cc", "Cf", "Cs"])), st.data())
 def test_plain_text_comes_as_it_is(text, data):
     raw = text.encode()
-    shown = Shown(10_000, 10_000)
+    shown = OutputDecoder(10_000, 10_000)
     at = 0
     while at < len(raw):
         size = data.draw(st.integers(min_value=1, max_value=3))
@@ -101,7 +100,7 @@ def test_plain_text_comes_as_it_is(text, data):
 
 
 def test_a_character_split_between_pieces_is_one_character():
-    shown = Shown(0, 10)
+    shown = OutputDecoder(0, 10)
     for byte in "€𝄞".encode():
         shown.feed(bytes([byte]))
 
@@ -150,7 +149,7 @@ def test_a_log_that_cannot_be_made_says_so_and_takes_nothing(tmp_path):
 def test_a_full_disk_ends_the_log_and_is_reported(tmp_path):
     script = (
         "import resource, sys\n"
-        "from ferrule.support.tail import Log\n"
+        "from ferrule.system.stream import Log\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         "log = Log(sys.argv[1], 1 << 20)\n"
         "for _ in range(3): log.write(b'x' * 700)\n"

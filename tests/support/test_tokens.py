@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support import tokens
+from ferrule.registry import dynamic
 
 
 @pytest.mark.parametrize(
@@ -22,36 +22,36 @@ from ferrule.support import tokens
     ],
 )
 def test_an_estimate_is_four_bytes_a_token_rounded_up(text, expected):
-    assert tokens.estimate(text) == expected
+    assert dynamic.estimate(text) == expected
 
 
 def test_the_tokenizer_is_named():
-    assert tokens.name() == "o200k_base"
-    assert tokens.count("hello world") == 2
-    assert tokens.count("") == 0
+    assert dynamic.name() == "o200k_base"
+    assert dynamic.count("hello world") == 2
+    assert dynamic.count("") == 0
 
 
 def test_special_tokens_in_a_text_are_text():
-    assert tokens.count("<|endoftext|>") > 1
+    assert dynamic.count("<|endoftext|>") > 1
 
 
 @given(st.text(st.characters(), max_size=200))
 def test_whatever_the_text_it_has_a_number_of_tokens(text):
-    assert 0 <= tokens.count(text) <= len(text.encode(errors="surrogatepass"))
-    assert tokens.estimate(text) >= 0
+    assert 0 <= dynamic.count(text) <= len(text.encode(errors="surrogatepass"))
+    assert dynamic.estimate(text) >= 0
 
 
 WITHOUT = """
 import sys
 sys.modules["splintr"] = None
-from ferrule.support import tokens
+from ferrule.registry import dynamic as tokens
 print(tokens.name(), tokens.count("abcde"))
 """
 
 UNLOADED = """
 import sys
-from ferrule.registry.cost import Costs
-from ferrule.support import tokens
+from ferrule.registry.dynamic import Costs
+from ferrule.registry import dynamic as tokens
 tokens.estimate("abc")
 print("splintr" in sys.modules)
 """

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from ferrule.support import proc, tree
-from ferrule.support.roster import Roster
-from ferrule.support.tree import Tree
+from ferrule.system import proc, tree
+from ferrule.system.roster import Roster
+from ferrule.system.tree import ProcessTree
 
 from .test_process import living
 from .test_process_running import begin, mark, outcome
@@ -43,9 +43,9 @@ def session(mark) -> Iterator[subprocess.Popen[bytes]]:
     one.stdout.close()
 
 
-def stranger() -> Tree:
+def stranger() -> ProcessTree:
     """The tree of somebody else: no process has its mark or its number."""
-    return Tree("f" * 24, 1 << 61 | 12345)
+    return ProcessTree("f" * 24, 1 << 61 | 12345)
 
 
 def test_a_recalled_tree_is_the_session_of_its_leader_and_nothing_else(session):
@@ -99,8 +99,8 @@ def test_the_beginning_of_a_process_is_its_own(session):
 
 ADOPTING = (
     "import asyncio, os, subprocess, sys\n"
-    "from ferrule.support.process import run\n"
-    "from ferrule.support.reaper import adopt_orphans\n"
+    "from ferrule.system.run import run\n"
+    "from ferrule.system.tree import adopt_orphans\n"
     "async def main():\n"
     "    assert adopt_orphans()\n"
     "    own = subprocess.Popen(['sleep', '60'])\n"
@@ -131,10 +131,10 @@ def test_who_adopts_orphans_ends_and_reaps_those_of_its_commands(mark):
 
 DETACHING = (
     "import asyncio, os, sys\n"
-    "from ferrule.support.detached import start_detached\n"
-    "from ferrule.support.process import run\n"
-    "from ferrule.support.reaper import adopt_orphans\n"
-    "from ferrule.support.roster import Roster\n"
+    "from ferrule.system.tasks import start_detached\n"
+    "from ferrule.system.run import run\n"
+    "from ferrule.system.tree import adopt_orphans\n"
+    "from ferrule.system.roster import Roster\n"
     "async def main():\n"
     "    assert adopt_orphans()\n"
     "    folder, command = sys.argv[1:]\n"

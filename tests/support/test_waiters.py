@@ -2,7 +2,7 @@
 
 import asyncio
 
-from ferrule.support.waiters import Waiters
+from ferrule.system.child import Waiters
 
 
 async def begun(*waits):

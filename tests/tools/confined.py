@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from ferrule import Engine, Settings
-from ferrule.core.reply import Reply
-from ferrule.permissions.asker import Question
-from ferrule.support.sandbox.choose import report
+from ferrule.core.call import Reply
+from ferrule.permissions.ask import Question
+from ferrule.sandbox.profile import report
 
 WAYS = ("none", "landlock", "namespaces", "bubblewrap")
 CONFINED = WAYS[1:]

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from ferrule import Answer, Engine, Event, Question
+from ferrule.core.call import Failure, Reply
 from ferrule.core.events import Blocked
-from ferrule.core.people import Choice, Option, People
-from ferrule.core.reply import Failure, Reply
-from ferrule.permissions.asker import Nobody
-from ferrule.permissions.choosing import Choosers
+from ferrule.core.services import Choice, Option, People
+from ferrule.permissions.ask import Choosers, Nobody
 
 OPTIONS = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
 WHICH = {"question": "Which colour?", "header": "Colour", "options": OPTIONS, "multiSelect": False}

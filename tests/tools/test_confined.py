@@ -200,9 +200,9 @@ def its_process(spawner):
 
 @by_the_spawner
 async def test_the_spawner_outlives_its_commands_and_is_in_none_of_them(use, tmp_path):
-    from ferrule.support.sandbox import spawner
-    from ferrule.support.sandbox.cell import descendants
-    from ferrule.support.tasks import Tasks
+    from ferrule.sandbox import spawner
+    from ferrule.sandbox.cell import descendants
+    from ferrule.system.tasks import Tasks
 
     marks = [new_mark() for _ in range(3)]
     async with opened(tmp_path, use) as engine:
@@ -229,8 +229,8 @@ async def test_the_spawner_outlives_its_commands_and_is_in_none_of_them(use, tmp
 async def test_a_spawner_that_a_command_had_to_start_is_not_of_that_command(use, tmp_path):
     import resource
 
-    from ferrule.support.sandbox import spawner
-    from ferrule.support.sandbox.cell import descendants
+    from ferrule.sandbox import spawner
+    from ferrule.sandbox.cell import descendants
 
     async with opened(tmp_path, use) as engine:
         first = its_process(spawner)

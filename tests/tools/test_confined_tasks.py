@@ -22,7 +22,7 @@ from tests.tools.confined import (
     said,
 )
 
-from ferrule.support.roster import Roster
+from ferrule.system.roster import Roster
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls of other systems have tests of their own")
 every_way = pytest.mark.parametrize("use", WAYS)
@@ -30,10 +30,10 @@ every_way = pytest.mark.parametrize("use", WAYS)
 ENGINE = """
 import asyncio, sys
 from ferrule import Engine, Settings
-from ferrule.settings import Sandbox
+from ferrule.settings.schema import SandboxSettings
 
 async def main(folder, use, mark):
-    settings = Settings(sandbox=Sandbox(use=use))
+    settings = Settings(sandbox=SandboxSettings(use=use))
     async with Engine(f"{folder}/work", dialect="claude", settings=settings, state=f"{folder}/state",
                       ask=lambda question: question.kind == "call") as engine:
         task = f"setsid env -i sleep {mark} & (trap '' TERM; sleep {mark}; sleep {mark}) & wait"

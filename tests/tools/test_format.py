@@ -14,9 +14,9 @@ from tests.scripted import Scripted
 from tests.tools.confined import CONFINED, WAYS, has_it, living, new_mark
 
 from ferrule import Engine, Settings
-from ferrule.core.outcomes import Formatted
-from ferrule.permissions.asker import NO, YES
-from ferrule.settings import Sandbox
+from ferrule.core.content import Formatted
+from ferrule.permissions.ask import NO, YES
+from ferrule.settings.schema import SandboxSettings
 from ferrule.tools.files import format as subject
 from ferrule.tools.files.format import Format
 
@@ -414,7 +414,7 @@ async def test_a_file_outside_is_formatted_once_its_folder_is_open(ws, bin_folde
 
 
 async def test_formatting_is_not_reading(engine, ws, bin_folder):
-    from ferrule.workspace.ledger import Ledger
+    from ferrule.files.ledger import Ledger
 
     fake(bin_folder, "black")
     path = black_project(ws)
@@ -438,7 +438,7 @@ async def test_a_formatter_of_the_project_runs_as_its_commands_do(ws, tmp_path, 
     own = put(ws / "node_modules" / ".bin" / "prettier", f"#!/bin/sh\ntouch {out}/pwned {ws}/mine\nexec tr -s ' '\n")
     own.chmod(0o755)
     put(ws / "a.js", BEFORE)
-    settings = Settings(sandbox=Sandbox(use=use))
+    settings = Settings(sandbox=SandboxSettings(use=use))
     async with Engine(ws, tools=[Plain()], ask=Scripted(YES), settings=settings, dialect="claude") as engine:
         await has_it(engine, use)
         reply = await call(engine, "a.js")
@@ -458,7 +458,7 @@ async def test_nothing_that_a_confined_formatter_starts_lives_on(ws, bin_folder,
         f"setsid sh -c 'echo ready > {ws}/up; exec sleep {mark}' > /dev/null 2>&1 &\n"
         f"until [ -s {ws}/up ]; do :; done; exec tr -s ' '",
     )
-    settings = Settings(sandbox=Sandbox(use=use))
+    settings = Settings(sandbox=SandboxSettings(use=use))
     async with Engine(ws, tools=[Plain()], ask=Scripted(YES), settings=settings, dialect="claude") as engine:
         await has_it(engine, use)
         reply = await call(engine)

@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.direct import Direct
 
+from ferrule.core.content import Hit, Hits, Matching
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.outcomes import Hit, Hits, Matching
-from ferrule.support.ripgrep import find_rg
+from ferrule.files.search import find_rg
 from ferrule.tools.search.grep import Grep
 
 TREE: dict[str, str | bytes] = {

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.direct import Direct
 
+from ferrule.core.content import FolderTree, ListDirEntry
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.outcomes import Listed, Tree
-from ferrule.tools.search import list_dir
-from ferrule.tools.search.list_dir import ListDir
+from ferrule.tools.search import find
+from ferrule.tools.search.find import ListDir
 
 TREE = {
     "B.txt": "12345",
@@ -58,17 +58,17 @@ def names(direct):
 async def test_a_folder_is_listed_with_kinds_and_sizes(root, direct):
     tree = await direct(ListDir())
 
-    assert tree == Tree(
+    assert tree == FolderTree(
         os.path.realpath(root),
         (
-            Listed(".gitignore", "file", len(TREE[".gitignore"])),
-            Listed("B.txt", "file", 5),
-            Listed("a", "folder"),
-            Listed("empty", "folder"),
-            Listed("link", "link"),
-            Listed("node_modules", "folder"),
-            Listed("pipe", "other"),
-            Listed("z.log", "file", 0),
+            ListDirEntry(".gitignore", "file", len(TREE[".gitignore"])),
+            ListDirEntry("B.txt", "file", 5),
+            ListDirEntry("a", "folder"),
+            ListDirEntry("empty", "folder"),
+            ListDirEntry("link", "link"),
+            ListDirEntry("node_modules", "folder"),
+            ListDirEntry("pipe", "other"),
+            ListDirEntry("z.log", "file", 0),
         ),
         0,
     )
@@ -170,7 +170,7 @@ async def test_wrong_arguments_are_named_one_a_line(names, values, wrong):
 
 
 async def test_a_tree_without_end_is_cut_with_a_note(direct, names, monkeypatch):
-    monkeypatch.setattr(list_dir, "MOST", 5)
+    monkeypatch.setattr(find, "MOST", 5)
 
     assert len(await names(depth=9)) <= 5
     assert "Only 5 names" in direct.notes[0]
@@ -194,21 +194,21 @@ async def test_very_deep_folders_are_listed_with_few_descriptors(root, names):
 
 
 async def test_a_folder_that_goes_away_meanwhile_is_named_with_a_note(root, direct, names, monkeypatch):
-    open_folder = list_dir._opened
+    open_folder = find._opened
 
     def too_late(place, parts=()):
         if parts == ("b",):
             shutil.rmtree(root / "a" / "b")
         return open_folder(place, parts)
 
-    monkeypatch.setattr(list_dir, "_opened", too_late)
+    monkeypatch.setattr(find, "_opened", too_late)
 
     assert await names(path="a", depth=3) == [".hidden", "b/", "x.py"]
     assert direct.notes == ["b could not be listed: ENOENT: no such file or directory."]
 
 
 async def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(root, direct, names, monkeypatch):
-    open_folder = list_dir._opened
+    open_folder = find._opened
 
     def swapped(place, parts=()):
         if parts == ("b",):
@@ -216,7 +216,7 @@ async def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(root, dire
             (root / "a" / "b").symlink_to(root.parent / "outside")
         return open_folder(place, parts)
 
-    monkeypatch.setattr(list_dir, "_opened", swapped)
+    monkeypatch.setattr(find, "_opened", swapped)
 
     assert await names(path="a", depth=3) == [".hidden", "b/", "x.py"]
     assert "b could not be listed" in direct.notes[0]

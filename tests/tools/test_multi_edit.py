@@ -7,7 +7,7 @@ from tests.direct import Direct
 
 from ferrule import Engine
 from ferrule.core.errors import BadArguments
-from ferrule.tools.files.multi_edit import MultiEdit
+from ferrule.tools.files.edit import MultiEdit
 
 
 @pytest.fixture

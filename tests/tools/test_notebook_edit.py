@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from ferrule import Engine
+from ferrule.core.content import CellEdited
 from ferrule.core.face import Face
-from ferrule.core.outcomes import CellEdited
 from ferrule.dialects.dialect import Dialect
-from ferrule.workspace.ledger import Ledger
+from ferrule.files.ledger import Ledger
 
 PARAMS = {"notebook": "path", "text": "source", "cell": "cell_id", "kind": "cell_type", "how": "mode"}
 SCHEMA = {

@@ -10,10 +10,10 @@ from tests.faults.desk import picture
 from tests.patches import codex_patch, is_sayable
 
 from ferrule import Call, Engine
+from ferrule.core.content import PatchApplied
 from ferrule.core.face import Face
-from ferrule.core.outcomes import PatchApplied
 from ferrule.dialects.dialect import Dialect
-from ferrule.permissions.asker import Question
+from ferrule.permissions.ask import Question
 
 SCHEMA = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 

@@ -3,10 +3,9 @@
 import pytest
 
 from ferrule import Call, Engine, Event
+from ferrule.core.content import Planned, Step
 from ferrule.core.events import Progress
-from ferrule.core.outcomes import Planned, Step
-from ferrule.tools.plan.plan import MOST_CHARS, MOST_STEPS
-from ferrule.workspace.steps import Steps
+from ferrule.tools.plan import MOST_CHARS, MOST_STEPS, Steps
 
 
 @pytest.fixture

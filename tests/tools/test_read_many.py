@@ -6,10 +6,10 @@ import os
 import pytest
 from tests.direct import Direct
 
+from ferrule.core.content import FileText, ManyFiles, Picture
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.outcomes import FileText, ManyFiles, Picture
+from ferrule.files.ledger import Ledger
 from ferrule.tools.search.read_many import ReadMany
-from ferrule.workspace.ledger import Ledger
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -7,9 +7,8 @@ import pytest
 from ferrule.core.access import Access
 from ferrule.core.elsewhere import Mixed, ServerResource, ServerResources
 from ferrule.core.errors import BadArguments
-from ferrule.core.offered import Offered
-from ferrule.tools.meta.read_resource import ReadResource
-from ferrule.tools.meta.resources import ListResources, ListResourceTemplates
+from ferrule.core.services import Offered
+from ferrule.tools.meta import ListResources, ListResourceTemplates, ReadResource
 
 FOUND = ServerResources((ServerResource("x", "file:///a", "a"),), next_cursor="5")
 

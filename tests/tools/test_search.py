@@ -7,7 +7,7 @@ import pytest
 from tests.direct import Direct
 
 from ferrule.core.errors import ToolFailure
-from ferrule.tools.search.glob import Glob
+from ferrule.tools.search.find import Glob
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from ferrule import Call, Engine, Settings
-from ferrule.settings import Limits
+from ferrule.settings.schema import LimitSettings
 
 
 def parts(reply):
@@ -77,7 +77,7 @@ async def test_commands_of_one_message_run_one_after_the_other(engine, root):
 
 @pytest.mark.contract("bash.no-timeout", "timeout.disabled")
 async def test_the_time_limit_does_not_hold_for_commands(tmp_path):
-    async with Engine(tmp_path, ask=lambda _: True, settings=Settings(limits=Limits(seconds=0.05))) as engine:
+    async with Engine(tmp_path, ask=lambda _: True, settings=Settings(limits=LimitSettings(seconds=0.05))) as engine:
         reply = await engine.call("Bash", cmd="sleep 0.3; echo late")
 
     assert parts(reply)["output"] == "late\n"

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from ferrule import Call, Engine
-from ferrule.support.programs import shell
+from ferrule.system.environment import shell
 from ferrule.tools.shell.shell import may_go_on
 
 

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from ferrule import Engine
-from ferrule.core.outcomes import Ran
-from ferrule.core.tasks import Left, TaskSeen
-from ferrule.support.sandbox.machine import Listener
-from ferrule.support.tasks import Tasks
-from ferrule.tools.shell.offer import offered
-from ferrule.workspace.confinement import Confinement
+from ferrule.core.content import CommandResult
+from ferrule.sandbox.confinement import Confinement
+from ferrule.sandbox.network import ListenerAddress
+from ferrule.system.tasks import Tasks
+from ferrule.tools.shell.command import offered
+from ferrule.tools.shell.outcomes import Left, TaskSeen
 
 if TYPE_CHECKING:
     from ferrule.core.tool import Context
 
-RAN = Ran("make", "/w", "touch: /etc/x: Read-only file system\n", 1)
+RAN = CommandResult("make", "/w", "touch: /etc/x: Read-only file system\n", 1)
 GOES_ON = Left(TaskSeen("b1", 1, 2, "make", "/w", "running"))
 
 
@@ -52,7 +52,7 @@ class Confined(Confinement):
     def warnings(self) -> list[str]:
         return []
 
-    def listening(self) -> list[Listener]:
+    def listening(self) -> list[ListenerAddress]:
         return []
 
     def denied(self, output: str, exit_code: int) -> str:
@@ -130,7 +130,7 @@ async def test_a_denied_command_runs_again_outside_only_if_the_user_says_so(outc
 )
 @pytest.mark.parametrize("gives_up", [False, True], ids=["while-it-tries", "after-it-gave-up"])
 async def test_a_host_that_a_command_asks_for_is_offered(says, ran, allowed, gives_up, monkeypatch):
-    monkeypatch.setattr("ferrule.tools.shell.offer._GRACE_SECONDS", 0.01)
+    monkeypatch.setattr("ferrule.tools.shell.command._GRACE_SECONDS", 0.01)
     around, runs = Around(Confined(names=("pypi.example",)), says=says, agrees=True), []
 
     async def once(is_outside):
@@ -145,7 +145,7 @@ async def test_a_host_that_a_command_asks_for_is_offered(says, ran, allowed, giv
     outcome = await offered(once, cast("Context", around), outside=False)
 
     assert (runs, around.confinement.allowed) == (ran, allowed)
-    assert isinstance(outcome, Ran)
+    assert isinstance(outcome, CommandResult)
     assert outcome.exit_code == (1 if says == "no" else 0)
     assert len(around.asked) == 1  # who refused the host is not asked about the sandbox as well
     assert any("With outside the user is asked" in note for note in around.notes) is (says == "no")

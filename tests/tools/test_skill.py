@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from ferrule import Call, Engine, Settings
-from ferrule.core.bringing import Bringing
 from ferrule.core.elsewhere import SkillLoaded
 from ferrule.core.errors import ToolFailure
 from ferrule.core.events import Progress
-from ferrule.settings import Permissions, Sandbox
+from ferrule.core.services import Bringing
+from ferrule.settings.schema import Permissions, SandboxSettings
 from ferrule.tools import BUILTIN
-from ferrule.tools.skills import output as running
-from ferrule.tools.skills.skill import MOST_ARGUMENTS_CHARS, UseSkill
-from ferrule.workspace.skill import Parameter, ServerPrompt
-from ferrule.workspace.skills import Skills
+from ferrule.tools.skills import tool as running
+from ferrule.tools.skills.skills import Parameter, ServerPrompt, Skills
+from ferrule.tools.skills.tool import MOST_ARGUMENTS_CHARS, UseSkill
 
 LIMIT_SECONDS = 60
 PROMPTS = (ServerPrompt("docs", "ask", "Asks.", (Parameter("topic", "", is_required=True),)),)
@@ -115,7 +114,7 @@ async def opened(folder: Path, *, trusted=False, by_user=False, answer=True, **p
         dialect="claude",
         tools=() if is_built_in else (session.tool,),
         ask=session.ask,
-        settings=Settings(permissions=Permissions(**permissions), sandbox=Sandbox(auto_allow=False)),
+        settings=Settings(permissions=Permissions(**permissions), sandbox=SandboxSettings(auto_allow=False)),
     ) as engine:
         if is_built_in:
             engine.registry._tools["skill"] = session.tool

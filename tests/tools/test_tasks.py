@@ -9,8 +9,8 @@ import pytest
 
 from ferrule import Call, Engine, Settings
 from ferrule.dialects.dialect import FAMILIES
-from ferrule.settings import Shell
-from ferrule.support.roster import Roster
+from ferrule.settings.schema import ShellSettings
+from ferrule.system.roster import Roster
 
 YES = lambda question: question.kind == "call"  # noqa: E731 - somebody who lets everything run and opens no folder
 TWO_STEPS = "mkfifo go on; echo one; read word < go; echo two $word; read word < on; exit $word"
@@ -249,7 +249,7 @@ async def test_two_hundred_tasks_run_at_once(claude, tmp_path):
 
 
 async def test_there_is_a_most_of_tasks(tmp_path):
-    settings = Settings(shell=Shell(background_max=1))
+    settings = Settings(shell=ShellSettings(background_max=1))
     async with Bounded(tmp_path, dialect="claude", ask=YES, settings=settings) as engine:
         task_id = await left(engine, "mkfifo go; read word < go")
         second = await engine.call("Bash", command="sleep 300", run_in_background=True)
@@ -341,7 +341,7 @@ async def test_an_unknown_task_is_answered_with_those_that_there_are(claude):
 
 
 async def test_a_command_that_says_nothing_for_long_is_stopped_where_that_is_set(tmp_path):
-    settings = Settings(shell=Shell(quiet_seconds=0.3))
+    settings = Settings(shell=ShellSettings(quiet_seconds=0.3))
     async with Bounded(tmp_path, ask=YES, settings=settings) as engine:
         reply = await engine.call("Bash", cmd="echo first; sleep 60")
         busy = await engine.call("Bash", cmd="for n in 1 2 3 4 5 6; do echo $n; sleep 0.1; done")

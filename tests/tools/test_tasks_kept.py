@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from ferrule.support.running import Launch, start
-from ferrule.support.tasks import Tasks
+from ferrule.system.command import Launch, start
+from ferrule.system.tasks import Tasks
 
 
 @pytest.fixture

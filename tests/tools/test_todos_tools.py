@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ferrule import Call, Engine, Question
-from ferrule.tools.todos.doing import MOST_DESCRIPTION_CHARS, MOST_SUBJECT_CHARS
-from ferrule.workspace.todos import Todos
+from ferrule.tools.todos.store import Todos
+from ferrule.tools.todos.tools import MOST_DESCRIPTION_CHARS, MOST_SUBJECT_CHARS
 
 
 def asked(question: Question) -> bool:

@@ -12,8 +12,8 @@ from tests.direct import Direct
 from ferrule import Engine
 from ferrule.core.access import Access
 from ferrule.core.errors import ToolFailure
-from ferrule.support import picture
-from ferrule.support.picture import LONG_SIDE, MOST_BYTES
+from ferrule.documents import formats
+from ferrule.documents.formats import LONG_SIDE, MOST_BYTES
 from ferrule.tools.files.view import ViewImage
 
 
@@ -71,7 +71,7 @@ async def test_a_large_image_is_scaled_unless_the_original_is_wanted(direct, fol
 
     shown = await direct(ViewImage(), path="a.png", original=original)
 
-    assert picture.size(shown.data) == size
+    assert formats.size(shown.data) == size
     assert direct.notes == notes
 
 

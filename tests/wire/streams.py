@@ -7,18 +7,24 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ferrule.wire.anthropic.reader import AnthropicReader
-from ferrule.wire.anthropic.writer import AnthropicWriter
-from ferrule.wire.delta import Begun, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.gemini.reader import GeminiReader
-from ferrule.wire.gemini.writer import GeminiWriter
-from ferrule.wire.openai_chat.reader import ChatReader
-from ferrule.wire.openai_chat.writer import ChatWriter
-from ferrule.wire.openai_responses.reader import ResponsesReader
-from ferrule.wire.openai_responses.writer import ResponsesWriter
-from ferrule.wire.sse import Event, EventReader, text
+from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
+from ferrule.wire.gemini_stream import GeminiReader, GeminiWriter
+from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
+from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWriter
+from ferrule.wire.sse import EventReader, ServerSentEvent, text
 from ferrule.wire.stream import StreamReader, StreamWriter
-from ferrule.wire.turn import Reason, Usage
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Delta,
+    Reason,
+    TextPiece,
+    ThinkingPiece,
+    Usage,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 from tests.strategies import texts
 
 READERS: dict[str, Callable[[], StreamReader]] = {
@@ -35,9 +41,9 @@ WRITERS: dict[str, Callable[[], StreamWriter]] = {
 }
 
 
-def event(value: object) -> Event:
+def event(value: object) -> ServerSentEvent:
     """An event as a server would send it; bytes stand for data that is no JSON."""
-    return Event("", value if isinstance(value, bytes) else json.dumps(value).encode())
+    return ServerSentEvent("", value if isinstance(value, bytes) else json.dumps(value).encode())
 
 
 def read(reader: StreamReader, *values: object) -> list[Delta]:
@@ -45,7 +51,7 @@ def read(reader: StreamReader, *values: object) -> list[Delta]:
     return [delta for value in values for delta in reader.read(event(value))] + reader.end()
 
 
-def events(writer: StreamWriter, deltas: Iterable[Delta]) -> list[Event]:
+def events(writer: StreamWriter, deltas: Iterable[Delta]) -> list[ServerSentEvent]:
     return [one for delta in deltas for one in writer.write(delta)]
 
 
@@ -98,10 +104,10 @@ def check_messages(given: list[dict[str, Any]]) -> None:
 
 def check_deltas(deltas: list[Delta]) -> None:
     """Raises unless this is a whole answer: begun once, every call ended, ended once and last."""
-    assert isinstance(deltas[0], Begun)
-    assert [isinstance(delta, Begun) for delta in deltas].count(True) == 1
-    assert isinstance(deltas[-1], Ended)
-    assert [isinstance(delta, Ended) for delta in deltas].count(True) == 1
+    assert isinstance(deltas[0], AnswerStart)
+    assert [isinstance(delta, AnswerStart) for delta in deltas].count(True) == 1
+    assert isinstance(deltas[-1], AnswerEnd)
+    assert [isinstance(delta, AnswerEnd) for delta in deltas].count(True) == 1
     begun, ended = 0, set[int]()
     for delta in deltas:
         if isinstance(delta, UseBegun):
@@ -132,7 +138,7 @@ def cuts(draw: st.DrawFn, whole: str) -> list[str]:
 @st.composite
 def answers(draw: st.DrawFn, *, interleaved: bool = False) -> list[Delta]:
     """The deltas of a whole answer."""
-    out: list[Delta] = [Begun(draw(_ids), draw(_names))]
+    out: list[Delta] = [AnswerStart(draw(_ids), draw(_names))]
     calls = draw(st.lists(st.tuples(_ids, _names, _inputs), max_size=4, unique_by=lambda call: call[0]))
     words: st.SearchStrategy[Delta] = st.builds(TextPiece, texts.filter(bool))
     words |= st.builds(ThinkingPiece, texts.filter(bool))
@@ -151,7 +157,7 @@ def answers(draw: st.DrawFn, *, interleaved: bool = False) -> list[Delta]:
     done: Reason = "tools" if calls else "end"
     reasons: list[Reason] = [done, "length", "refused"]
     cached = draw(_counts)
-    out.append(Ended(draw(st.sampled_from(reasons)), Usage(cached + draw(_counts), draw(_counts), cached)))
+    out.append(AnswerEnd(draw(st.sampled_from(reasons)), Usage(cached + draw(_counts), draw(_counts), cached)))
     return out
 
 

@@ -6,19 +6,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.core.content import Image, Text
 from ferrule.wire import anthropic, gemini, mcp, openai_chat, openai_responses
 from ferrule.wire.shape import WireError
-from ferrule.wire.turn import Asked, Choice, Definition, Image, Reason, Result, Said, Text, Thinking, Turn, Usage, Use
+from ferrule.wire.turn import (
+    Definition,
+    ModelRequest,
+    ModelResponse,
+    Reason,
+    Result,
+    Thinking,
+    ToolChoice,
+    Turn,
+    Usage,
+    Use,
+)
 from tests.wire.strategies import definition
 
 WIRES = [anthropic, openai_chat, openai_responses, gemini]
 READ = definition("read", path={"type": "string"})
 HELLO = (Turn("user", (Text("hi"),)),)
-FULL = Asked(
+FULL = ModelRequest(
     model="m",
     turns=HELLO,
     definitions=(READ,),
-    choice=Choice("any", parallel=False),
+    choice=ToolChoice("any", parallel=False),
     max_tokens=20_000,
     thinking_tokens=16_000,
     stop=("END",),
@@ -32,18 +44,18 @@ FULL = Asked(
         pytest.param(anthropic, {}, id="anthropic"),
         pytest.param(openai_chat, {}, id="openai-chat"),
         pytest.param(openai_responses, {"stop": ()}, id="openai-responses-has-no-stop-words"),
-        pytest.param(gemini, {"stream": False, "choice": Choice("any")}, id="gemini-streams-by-its-address"),
+        pytest.param(gemini, {"stream": False, "choice": ToolChoice("any")}, id="gemini-streams-by-its-address"),
     ],
 )
 def test_a_body_comes_back(wire, lost):
     fields = {name: getattr(FULL, name) for name in FULL.__struct_fields__}
 
-    assert wire.asked_in(wire.asked_out(FULL)) == Asked(**{**fields, **lost})
+    assert wire.asked_in(wire.asked_out(FULL)) == ModelRequest(**{**fields, **lost})
 
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.NAME)
 def test_the_smallest_body_says_nothing_more(wire):
-    small = Asked(model="m", turns=HELLO)
+    small = ModelRequest(model="m", turns=HELLO)
     back = wire.asked_in(wire.asked_out(small))
 
     assert (back.turns, back.definitions, back.choice, back.thinking_tokens) == (HELLO, (), None, None)
@@ -52,13 +64,15 @@ def test_the_smallest_body_says_nothing_more(wire):
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.NAME)
 def test_a_choice_without_tools_is_not_sent(wire):
-    body = wire.asked_out(Asked(model="m", turns=HELLO, choice=Choice("any", parallel=True)))
+    body = wire.asked_out(ModelRequest(model="m", turns=HELLO, choice=ToolChoice("any", parallel=True)))
 
     assert not {"tool_choice", "toolConfig", "parallel_tool_calls"} & body.keys()
 
 
 def test_a_host_without_tools_gets_no_choice_either():
-    body = openai_chat.asked_out(Asked(model="phi3", turns=HELLO, definitions=(READ,), choice=Choice()), host="ollama")
+    body = openai_chat.asked_out(
+        ModelRequest(model="phi3", turns=HELLO, definitions=(READ,), choice=ToolChoice()), host="ollama"
+    )
 
     assert not {"tools", "tool_choice", "parallel_tool_calls"} & body.keys()
 
@@ -68,7 +82,7 @@ def test_a_host_without_tools_gets_no_choice_either():
     [(0, "minimal"), (3_999, "minimal"), (4_000, "low"), (16_000, "medium"), (31_999, "medium"), (32_000, "high")],
 )
 def test_a_budget_of_thinking_is_an_effort(tokens, effort):
-    asked = Asked(model="m", turns=HELLO, thinking_tokens=tokens)
+    asked = ModelRequest(model="m", turns=HELLO, thinking_tokens=tokens)
 
     assert openai_chat.asked_out(asked)["reasoning_effort"] == effort
     assert openai_responses.asked_out(asked)["reasoning"]["effort"] == effort
@@ -77,7 +91,7 @@ def test_a_budget_of_thinking_is_an_effort(tokens, effort):
 @pytest.mark.parametrize(("given_tokens", "sent"), [(1, 16), (16, 16), (17, 17)])
 def test_responses_takes_no_fewer_than_sixteen_tokens(given_tokens, sent):
     """CLASP: MaxOutputTokens."""
-    asked = Asked(model="m", turns=HELLO, max_tokens=given_tokens)
+    asked = ModelRequest(model="m", turns=HELLO, max_tokens=given_tokens)
 
     assert openai_responses.asked_out(asked)["max_output_tokens"] == sent
 
@@ -98,14 +112,14 @@ def test_responses_takes_no_fewer_than_sixteen_tokens(given_tokens, sent):
     ],
 )
 def test_anthropic_gets_budgets_that_it_takes(most, thinking, sent):
-    body = anthropic.asked_out(Asked(model="m", turns=HELLO, max_tokens=most, thinking_tokens=thinking))
+    body = anthropic.asked_out(ModelRequest(model="m", turns=HELLO, max_tokens=most, thinking_tokens=thinking))
 
     assert {key: body[key] for key in ("max_tokens", "thinking") if key in body} == sent
 
 
 def test_anthropic_takes_no_temperature_while_it_thinks():
-    thinking = Asked(model="m", turns=HELLO, temperature=1.5, thinking_tokens=2_000)
-    plain = Asked(model="m", turns=HELLO, temperature=1.5)
+    thinking = ModelRequest(model="m", turns=HELLO, temperature=1.5, thinking_tokens=2_000)
+    plain = ModelRequest(model="m", turns=HELLO, temperature=1.5)
 
     assert "temperature" not in anthropic.asked_out(thinking)
     assert anthropic.asked_out(plain)["temperature"] == 1.0
@@ -114,14 +128,14 @@ def test_anthropic_takes_no_temperature_while_it_thinks():
 def test_a_call_of_a_free_text_tool_becomes_text_where_the_api_knows_such_tools():
     patch = Definition("apply_patch", "Change files.", {"type": "object"}, grammar="start: /x/")
     turns = (Turn("assistant", (Use("a", "apply_patch", {"input": "*** Begin"}),)), Turn("user", (Result("a", ()),)))
-    body = openai_responses.asked_out(Asked(model="m", turns=turns, definitions=(patch,)))
+    body = openai_responses.asked_out(ModelRequest(model="m", turns=turns, definitions=(patch,)))
 
     assert [item["type"] for item in body["input"]] == ["custom_tool_call", "custom_tool_call_output"]
     assert body["input"][0]["input"] == "*** Begin"
 
 
 @st.composite
-def answers(draw: st.DrawFn) -> Said:
+def answers(draw: st.DrawFn) -> ModelResponse:
     calls = draw(
         st.lists(
             st.sampled_from([Use("a", "read", {"path": "x"}), Use("b", "list", {})]),
@@ -133,7 +147,7 @@ def answers(draw: st.DrawFn) -> Said:
     reason: Reason = "tools" if calls else draw(st.sampled_from(["end", "length", "refused"]))
     read, write, fresh = draw(st.integers(0, 9)), draw(st.integers(0, 9)), draw(st.integers(0, 9))
     usage = Usage(fresh + read + write, draw(st.integers(0, 9)), read, write)
-    return Said(id="m1", model="m", parts=(*words, *calls), reason=reason, usage=usage)
+    return ModelResponse(id="m1", model="m", parts=(*words, *calls), reason=reason, usage=usage)
 
 
 @pytest.mark.parametrize("wire", [anthropic, openai_chat, openai_responses], ids=lambda wire: wire.NAME)
@@ -147,7 +161,7 @@ def test_an_answer_comes_back(wire, said):
 def test_an_answer_comes_back_from_gemini_but_for_what_was_written_to_the_cache(said):
     usage = Usage(said.usage.input, said.usage.output, said.usage.cache_read)
 
-    assert gemini.said_in(gemini.said_out(said)) == Said(
+    assert gemini.said_in(gemini.said_out(said)) == ModelResponse(
         id=said.id, model=said.model, parts=said.parts, reason=said.reason, usage=usage
     )
 
@@ -300,7 +314,7 @@ def test_an_answer_of_gemini_without_ids_gets_stable_ones():
     ids=lambda thought: thought.wire,
 )
 def test_thinking_passes_through_a_client_of_another_api(thought):
-    said = Said(id="m", model="m", parts=(thought, Text("So.")), reason="end")
+    said = ModelResponse(id="m", model="m", parts=(thought, Text("So.")), reason="end")
     shown = anthropic.said_out(said)
     sent = anthropic.turns_in({"messages": [{"role": "assistant", "content": shown["content"]}]})
 
@@ -309,7 +323,7 @@ def test_thinking_passes_through_a_client_of_another_api(thought):
 
 
 def test_thinking_of_anthropic_passes_through_a_client_of_responses():
-    said = Said(id="m", model="m", parts=(Thinking("hm", "sig", wire="anthropic"), Text("So.")), reason="end")
+    said = ModelResponse(id="m", model="m", parts=(Thinking("hm", "sig", wire="anthropic"), Text("So.")), reason="end")
 
     assert openai_responses.said_in(openai_responses.said_out(said)).parts == said.parts
 

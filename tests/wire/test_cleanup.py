@@ -8,9 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
-from ferrule.wire.cleanup import LIMIT_DEPTH, allows_strict, changed, closed, loosened, truly_required
-from ferrule.wire.gemini.schema import subset
-from ferrule.wire.hosts import HOSTS, for_host, host_row
+from ferrule.wire.gemini import in_subset
+from ferrule.wire.schema import (
+    HOSTS,
+    LIMIT_DEPTH,
+    allows_strict,
+    changed,
+    closed,
+    for_host,
+    host_row,
+    loosened,
+    truly_required,
+)
 from ferrule.wire.shape import WireError
 
 STRING = {"type": "string"}
@@ -213,7 +222,7 @@ def test_a_schema_too_deep_is_refused_and_not_followed():
     for _ in range(LIMIT_DEPTH + 200):
         deep = {"items": deep, "type": "array"}
 
-    for clean in (lambda one: loosened(one, chat=True), closed, allows_strict, subset):
+    for clean in (lambda one: loosened(one, chat=True), closed, allows_strict, in_subset):
         with pytest.raises(WireError):
             clean(deep)
 

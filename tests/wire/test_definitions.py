@@ -7,10 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from ferrule.wire import anthropic, gemini, mcp, openai_chat, openai_responses
-from ferrule.wire.gemini.schema import subset
-from ferrule.wire.openai_tools import ANYTHING
+from ferrule.wire.gemini import in_subset
+from ferrule.wire.schema import ANYTHING
 from ferrule.wire.shape import WireError
-from ferrule.wire.turn import Choice, Definition
+from ferrule.wire.turn import Definition, ToolChoice
 from tests.wire.strategies import definition
 
 STRING = {"type": "string"}
@@ -270,11 +270,11 @@ def test_mcp_keeps_annotations():
 
 
 CHOICES: list[Any] = [
-    (Choice("auto"), {"type": "auto"}, "auto", "auto", ("AUTO", None)),
-    (Choice("any"), {"type": "any"}, "required", "required", ("ANY", None)),
-    (Choice("none"), {"type": "none"}, "none", "none", ("NONE", None)),
+    (ToolChoice("auto"), {"type": "auto"}, "auto", "auto", ("AUTO", None)),
+    (ToolChoice("any"), {"type": "any"}, "required", "required", ("ANY", None)),
+    (ToolChoice("none"), {"type": "none"}, "none", "none", ("NONE", None)),
     (
-        Choice("tool", "read"),
+        ToolChoice("tool", "read"),
         {"type": "tool", "name": "read"},
         {"type": "function", "function": {"name": "read"}},
         {"type": "function", "name": "read"},
@@ -319,7 +319,7 @@ def test_a_choice_of_no_kind_is_refused_in_words(wire, wrong):
 
 @pytest.mark.parametrize("several", [True, False])
 def test_several_calls_at_once_can_be_forbidden_in_anthropic_words(several):
-    choice = Choice("any", parallel=several)
+    choice = ToolChoice("any", parallel=several)
 
     assert anthropic.choice_out(choice) == {"type": "any", "disable_parallel_tool_use": not several}
     assert anthropic.choice_in(anthropic.choice_out(choice)) == choice
@@ -328,18 +328,20 @@ def test_several_calls_at_once_can_be_forbidden_in_anthropic_words(several):
 @pytest.mark.parametrize(
     ("wire", "said", "choice"),
     [
-        pytest.param(openai_chat, {"type": "custom", "custom": {"name": "x"}}, Choice("tool", "x"), id="chat-custom"),
-        pytest.param(openai_responses, {"type": "custom", "name": "x"}, Choice("tool", "x"), id="responses-custom"),
+        pytest.param(
+            openai_chat, {"type": "custom", "custom": {"name": "x"}}, ToolChoice("tool", "x"), id="chat-custom"
+        ),
+        pytest.param(openai_responses, {"type": "custom", "name": "x"}, ToolChoice("tool", "x"), id="responses-custom"),
         pytest.param(
             openai_chat,
             {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}},
-            Choice("auto"),
+            ToolChoice("auto"),
             id="chat-some",
         ),
         pytest.param(
             openai_responses,
             {"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "x"}]},
-            Choice("tool", "x"),
+            ToolChoice("tool", "x"),
             id="responses-one-of-one",
         ),
         pytest.param(
@@ -348,13 +350,13 @@ def test_several_calls_at_once_can_be_forbidden_in_anthropic_words(several):
                 "type": "allowed_tools",
                 "allowed_tools": {"mode": "required", "tools": [{"type": "function", "function": {"name": "x"}}]},
             },
-            Choice("tool", "x"),
+            ToolChoice("tool", "x"),
             id="chat-one-of-one",
         ),
         pytest.param(
             gemini,
             {"function_calling_config": {"mode": "ANY", "allowed_function_names": ["a", "b"]}},
-            Choice("any"),
+            ToolChoice("any"),
             id="gemini-one-of-two",
         ),
     ],
@@ -368,8 +370,8 @@ def test_other_ways_to_choose_are_understood_and_go_back_as_they_came(wire, said
 
 
 def test_a_free_text_tool_is_chosen_in_its_own_words():
-    assert openai_chat.choice_out(Choice("tool", "x"), {"x"}) == {"type": "custom", "custom": {"name": "x"}}
-    assert openai_responses.choice_out(Choice("tool", "x"), {"x"}) == {"type": "custom", "name": "x"}
+    assert openai_chat.choice_out(ToolChoice("tool", "x"), {"x"}) == {"type": "custom", "custom": {"name": "x"}}
+    assert openai_responses.choice_out(ToolChoice("tool", "x"), {"x"}) == {"type": "custom", "name": "x"}
 
 
 @pytest.mark.parametrize(
@@ -445,14 +447,14 @@ def test_a_free_text_tool_is_chosen_in_its_own_words():
 def test_a_schema_is_put_into_geminis_own_words(schema, written):
     before = copy.deepcopy(schema)
 
-    assert subset(schema) == written
+    assert in_subset(schema) == written
     assert schema == before
 
 
 @pytest.mark.parametrize("reference", ["#/$defs/none", "https://example.com/x", "#/type/x"])
 def test_a_reference_to_nowhere_is_refused_in_words(reference):
     with pytest.raises(WireError, match="refers to"):
-        subset({"type": "object", "$ref": reference})
+        in_subset({"type": "object", "$ref": reference})
 
 
 def test_references_that_multiply_come_to_an_end():
@@ -463,7 +465,7 @@ def test_references_that_multiply_come_to_an_end():
     bomb = {"$defs": {**levels, "l40": STRING}, "$ref": "#/$defs/l0"}
 
     with pytest.raises(WireError, match="too large"):
-        subset(bomb)
+        in_subset(bomb)
 
 
 def test_gemini_reads_its_own_schema_as_json_schema():

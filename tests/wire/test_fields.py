@@ -7,9 +7,9 @@ from typing import Any, get_type_hints
 import pytest
 from msgspec.structs import replace
 
-from ferrule.wire.builtin import builtin
 from ferrule.wire.fields import LACKS, NEEDED, SHAPES, TWINS, camel
-from ferrule.wire.turn import Asked, Choice, Definition, Format
+from ferrule.wire.schema import builtin
+from ferrule.wire.turn import Definition, ModelRequest, ResponseFormat, ToolChoice
 from ferrule.wire.wire import load_wire
 from tests.golden import Golden
 from tests.wire.sdk_bodies import SCHEMA, kinds
@@ -17,7 +17,7 @@ from tests.wire.sdk_bodies import SCHEMA, kinds
 WIRES = list(SHAPES)
 DOCS = Path(__file__).parent.parent.parent / "docs"
 READ = Definition("read", "", SCHEMA)
-NONE = Asked(model="m", turns=(), definitions=(READ,))
+NONE = ModelRequest(model="m", turns=(), definitions=(READ,))
 SETTINGS: dict[str, dict[str, Any]] = {
     "sampling temperature": {"temperature": 0.5},
     "`top_p`": {"top_p": 0.5},
@@ -30,11 +30,11 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "how many of them": {"top_logprobs": 3},
     "stop sequences": {"stop": ("END",)},
     "thinking: a budget or an effort": {"thinking_tokens": 4_000},
-    "answer in JSON of a schema": {"format": Format("schema", SCHEMA)},
-    "answer in any JSON": {"format": Format("json")},
+    "answer in JSON of a schema": {"format": ResponseFormat("schema", SCHEMA)},
+    "answer in any JSON": {"format": ResponseFormat("json")},
     "verbosity": {"verbosity": "low"},
-    "which tool to use": {"choice": Choice("any")},
-    "several calls at once or not": {"choice": Choice("auto", parallel=False)},
+    "which tool to use": {"choice": ToolChoice("any")},
+    "several calls at once or not": {"choice": ToolChoice("auto", parallel=False)},
     "user": {"user": "u-1"},
     "metadata": {"metadata": {"team": "a"}},
     "service tier `auto`": {"service_tier": "auto"},

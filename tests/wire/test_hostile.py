@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.wire import anthropic, gemini, mcp, openai_chat, openai_responses
-from ferrule.wire.cleanup import allows_strict, closed, loosened
-from ferrule.wire.gemini.schema import subset
-from ferrule.wire.hosts import for_host
+from ferrule.wire.gemini import in_subset
+from ferrule.wire.schema import allows_strict, closed, for_host, loosened
 from ferrule.wire.shape import WireError
 
 _FIELDS = """
@@ -103,7 +102,7 @@ CLEANERS: list[tuple[str, Callable[[Any], Any]]] = [
     ("loosened", lambda schema: loosened(schema, chat=True)),
     ("closed", closed),
     ("allows-strict", allows_strict),
-    ("subset", subset),
+    ("subset", in_subset),
     ("ollama", lambda schema: for_host(schema, "ollama", "llama3")),
     ("gemini", lambda schema: for_host(schema, "gemini")),
 ]

@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.wire import anthropic, ids, openai_chat, openai_responses
+from ferrule.core.content import Text
+from ferrule.wire import anthropic, conversation, openai_chat, openai_responses
 from ferrule.wire.shape import WireError
-from ferrule.wire.turn import Result, Said, Text, Turn, Use
+from ferrule.wire.turn import ModelResponse, Result, Turn, Use
 
 FORMS = [
-    pytest.param(ids.PLAIN, id="plain"),
-    pytest.param(ids.ITEM, id="fc"),
+    pytest.param(conversation.PLAIN, id="plain"),
+    pytest.param(conversation.ITEM, id="fc"),
 ]
 LIKELY = st.lists(
     st.sampled_from(
@@ -26,13 +27,13 @@ IDS = LIKELY | st.text(max_size=40)
 @pytest.mark.parametrize("form", FORMS)
 @given(id_=IDS)
 def test_an_id_comes_back_as_it_was(form, id_):
-    assert ids.incoming(ids.outgoing(id_, form), form) == id_
+    assert conversation.incoming(conversation.outgoing(id_, form), form) == id_
 
 
 @pytest.mark.parametrize("form", FORMS)
 @given(id_=IDS)
 def test_an_id_on_the_wire_fits_the_wire(form, id_):
-    out = ids.outgoing(id_, form)
+    out = conversation.outgoing(id_, form)
 
     assert out.startswith(form.prefix)
     assert re.fullmatch(r"[A-Za-z0-9_-]+", out)
@@ -43,44 +44,46 @@ def test_an_id_on_the_wire_fits_the_wire(form, id_):
 def test_an_id_of_the_apis_own_goes_back_as_it_came(form, rest):
     own = form.prefix + rest.replace(":", "").replace(" ", "") + "z"
 
-    assert ids.outgoing(ids.incoming(own, form), form) == own
+    assert conversation.outgoing(conversation.incoming(own, form), form) == own
 
 
 @pytest.mark.parametrize("form", FORMS)
 @given(first=IDS, second=IDS)
 def test_two_ids_stay_two(form, first, second):
-    assert (ids.outgoing(first, form) == ids.outgoing(second, form)) == (first == second)
+    assert (conversation.outgoing(first, form) == conversation.outgoing(second, form)) == (first == second)
 
 
 @pytest.mark.parametrize(
     ("id_", "form", "out"),
     [
-        pytest.param("toolu_01A", ids.PLAIN, "toolu_01A", id="own"),
-        pytest.param("call_9", ids.PLAIN, "call_9", id="another-prefix-fits"),
-        pytest.param("functions.bash:0", ids.PLAIN, "toolu_x_functions-2ebash-3a0", id="letters-that-do-not-fit"),
-        pytest.param("", ids.PLAIN, "toolu_x_", id="empty"),
-        pytest.param("call_9", ids.ITEM, "fc_x_call_9", id="item-of-a-call"),
-        pytest.param("toolu_01A", ids.ITEM, "fc_x_toolu_01A", id="item-of-a-use"),
-        pytest.param("fc_1", ids.ITEM, "fc_1", id="item-of-its-own"),
-        pytest.param("toolu_x_", ids.PLAIN, "toolu_x_toolu_x_", id="looks-like-ours"),
-        pytest.param("toolu_x_-zz", ids.PLAIN, "toolu_x_-zz", id="only-begins-like-ours"),
+        pytest.param("toolu_01A", conversation.PLAIN, "toolu_01A", id="own"),
+        pytest.param("call_9", conversation.PLAIN, "call_9", id="another-prefix-fits"),
+        pytest.param(
+            "functions.bash:0", conversation.PLAIN, "toolu_x_functions-2ebash-3a0", id="letters-that-do-not-fit"
+        ),
+        pytest.param("", conversation.PLAIN, "toolu_x_", id="empty"),
+        pytest.param("call_9", conversation.ITEM, "fc_x_call_9", id="item-of-a-call"),
+        pytest.param("toolu_01A", conversation.ITEM, "fc_x_toolu_01A", id="item-of-a-use"),
+        pytest.param("fc_1", conversation.ITEM, "fc_1", id="item-of-its-own"),
+        pytest.param("toolu_x_", conversation.PLAIN, "toolu_x_toolu_x_", id="looks-like-ours"),
+        pytest.param("toolu_x_-zz", conversation.PLAIN, "toolu_x_-zz", id="only-begins-like-ours"),
     ],
 )
 def test_ids_are_spelt_out_only_where_they_must_be(id_, form, out):
-    assert ids.outgoing(id_, form) == out
+    assert conversation.outgoing(id_, form) == out
 
 
 def test_an_id_without_end_is_not_looked_into():
     endless = "toolu_x_" * 100_000
 
-    assert ids.incoming(endless, ids.PLAIN) == endless
+    assert conversation.incoming(endless, conversation.PLAIN) == endless
     with pytest.raises(WireError, match="at most 1000 characters"):
-        ids.outgoing("ö" * 1_000, ids.PLAIN)
+        conversation.outgoing("ö" * 1_000, conversation.PLAIN)
 
 
 def test_made_ids_depend_on_seed_and_place_only():
-    assert ids.made("a", 0) == ids.made("a", 0)
-    assert len({ids.made(seed, at) for seed in ("a", "b", "a0") for at in range(3)}) == 9
+    assert conversation.made("a", 0) == conversation.made("a", 0)
+    assert len({conversation.made(seed, at) for seed in ("a", "b", "a0") for at in range(3)}) == 9
 
 
 @pytest.mark.parametrize("first", [anthropic, openai_chat, openai_responses], ids=lambda wire: wire.NAME)
@@ -88,7 +91,7 @@ def test_made_ids_depend_on_seed_and_place_only():
 @given(id_=IDS)
 def test_tool_call_id_round_trip(first, second, id_):
     """CLASP: ToolCallIDRoundTrip, between all pairs of wires: model → client of another API → model."""
-    said = Said(id="m", model="m", parts=(Use(id_, "read", {}),), reason="tools")
+    said = ModelResponse(id="m", model="m", parts=(Use(id_, "read", {}),), reason="tools")
     heard = first.said_in(first.said_out(said))
     at_client = second.said_in(second.said_out(heard))
     use = at_client.parts[0]

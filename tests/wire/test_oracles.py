@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from ferrule.core.content import Image, Text
 from ferrule.wire import anthropic, gemini, mcp, openai_chat, openai_responses
-from ferrule.wire.builtin import builtin
-from ferrule.wire.turn import Asked, Choice, Definition, Image, Result, Said, Text, Thinking, Turn, Usage, Use
+from ferrule.wire.schema import builtin
+from ferrule.wire.turn import Definition, ModelRequest, ModelResponse, Result, Thinking, ToolChoice, Turn, Usage, Use
 from tests.wire.strategies import definition
 
 PNG = Image("image/png", "aGk=")
@@ -40,9 +41,9 @@ assert EDITOR is not None
 TOOLS = (READ, LIST, PATCH, EDITOR)
 
 
-def asked(wire: str, signature: str = "c2ln", sealed: str = "") -> Asked:
+def asked(wire: str, signature: str = "c2ln", sealed: str = "") -> ModelRequest:
     """A body with everything in it."""
-    return Asked(
+    return ModelRequest(
         model="m-1",
         turns=(
             Turn("system", (Text("Be brief."),)),
@@ -70,7 +71,7 @@ def asked(wire: str, signature: str = "c2ln", sealed: str = "") -> Asked:
             Turn("user", (Text("Go on."),)),
         ),
         definitions=TOOLS,
-        choice=Choice("any", parallel=False),
+        choice=ToolChoice("any", parallel=False),
         max_tokens=20_000,
         thinking_tokens=4_000,
         temperature=0.5,
@@ -79,7 +80,7 @@ def asked(wire: str, signature: str = "c2ln", sealed: str = "") -> Asked:
     )
 
 
-SAID = Said(
+SAID = ModelResponse(
     id="msg_1",
     model="m-1",
     parts=(Text("I look."), Use("call_1", "read", {"path": "a"}), Use("b", "apply_patch", "*** Begin", is_text=True)),
@@ -140,7 +141,7 @@ def test_anthropic_takes_the_body(judges):
 
 
 def test_anthropic_takes_the_answer_and_its_own_is_read(judges):
-    said = Said(
+    said = ModelResponse(
         id="m",
         model="x",
         reason="tools",
@@ -191,11 +192,11 @@ def test_chat_takes_the_answer_and_its_own_is_read(judges):
 
 def test_chat_takes_every_choice(judges):
     for choice in (
-        Choice("auto"),
-        Choice("any"),
-        Choice("none"),
-        Choice("tool", "read"),
-        Choice("tool", "apply_patch"),
+        ToolChoice("auto"),
+        ToolChoice("any"),
+        ToolChoice("none"),
+        ToolChoice("tool", "read"),
+        ToolChoice("tool", "apply_patch"),
     ):
         said = openai_chat.choice_out(choice, {"apply_patch"})
 
@@ -224,7 +225,7 @@ def test_responses_takes_the_body(judges):
 
 
 def test_responses_takes_the_answer_and_its_own_is_read(judges):
-    said = Said(
+    said = ModelResponse(
         id="resp_1",
         model="m",
         reason="tools",
@@ -251,11 +252,11 @@ def test_responses_output_is_taken_back_as_input(judges):
 
 def test_responses_takes_every_choice(judges):
     for choice in (
-        Choice("auto"),
-        Choice("any"),
-        Choice("none"),
-        Choice("tool", "read"),
-        Choice("tool", "apply_patch"),
+        ToolChoice("auto"),
+        ToolChoice("any"),
+        ToolChoice("none"),
+        ToolChoice("tool", "read"),
+        ToolChoice("tool", "apply_patch"),
     ):
         said = openai_responses.choice_out(choice, {"apply_patch"})
 
@@ -291,16 +292,16 @@ def test_gemini_reads_definitions_and_choices_of_its_own_package(judges):
     tools = [
         types.Tool.model_validate(one).model_dump(mode="json", by_alias=True) for one in gemini.definitions_out([READ])
     ]
-    config = types.ToolConfig.model_validate(gemini.choice_out(Choice("tool", "read"))).model_dump(
+    config = types.ToolConfig.model_validate(gemini.choice_out(ToolChoice("tool", "read"))).model_dump(
         mode="json", by_alias=True
     )
 
     assert gemini.definitions_in(tools) == (READ,)
-    assert gemini.choice_in(config) == Choice("tool", "read")
+    assert gemini.choice_in(config) == ToolChoice("tool", "read")
 
 
 def test_gemini_takes_the_answer_and_its_own_is_read(judges):
-    said = Said(
+    said = ModelResponse(
         id="r",
         model="g",
         reason="tools",

@@ -2,10 +2,20 @@
 
 import pytest
 
-from ferrule.wire.anthropic.reader import AnthropicReader
-from ferrule.wire.anthropic.writer import AnthropicWriter
-from ferrule.wire.delta import Begun, Block, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.turn import Usage
+from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Broke,
+    Delta,
+    ForeignBlock,
+    TextPiece,
+    ThinkingPiece,
+    Usage,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 from tests.wire.streams import check_messages, read, written
 
 START = {"type": "message_start", "message": {"id": "msg_1", "model": "claude", "usage": {"input_tokens": 3}}}
@@ -91,12 +101,20 @@ def tool(index, **more):
         ),
         pytest.param(
             [block(0, type="server_tool_use", id="s", name="web_search", input={}), *pieces(0, '{"q":1}'), stop(0)],
-            [Block("anthropic", {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": 1}})],
+            [
+                ForeignBlock(
+                    "anthropic", {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": 1}}
+                )
+            ],
             id="the-api's-own-tool",
         ),
         pytest.param(
             [block(0, type="web_search_tool_result", tool_use_id="s", content=[{"url": "u"}]), stop(0)],
-            [Block("anthropic", {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"url": "u"}]})],
+            [
+                ForeignBlock(
+                    "anthropic", {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"url": "u"}]}
+                )
+            ],
             id="the-result-of-the-api's-own-tool",
         ),
         pytest.param([{"type": "ping"}, {"type": "new_kind", "index": 0, "news": [1]}], [], id="kinds-not-known-here"),
@@ -105,9 +123,9 @@ def tool(index, **more):
 def test_each_event_is_read(events, expected):
     deltas = read(AnthropicReader(), START, *events, finish("max_tokens", output_tokens=7), STOP)
 
-    assert deltas[0] == Begun("msg_1", "claude", Usage(3))
+    assert deltas[0] == AnswerStart("msg_1", "claude", Usage(3))
     assert deltas[1:-1] == expected
-    assert deltas[-1] == Ended("length", Usage(3, 7))
+    assert deltas[-1] == AnswerEnd("length", Usage(3, 7))
 
 
 @pytest.mark.parametrize(
@@ -124,21 +142,21 @@ def test_each_event_is_read(events, expected):
     ],
 )
 def test_each_reason_is_read(stop_reason, reason):
-    assert read(AnthropicReader(), START, finish(stop_reason), STOP)[-1] == Ended(reason, Usage(3))
+    assert read(AnthropicReader(), START, finish(stop_reason), STOP)[-1] == AnswerEnd(reason, Usage(3))
 
 
 def test_usage_is_what_was_counted_last_with_the_cached_part_in_it():
     start = {"id": "m", "model": "c", "usage": {"input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 1}}
     events = [{"type": "message_start", "message": start}, finish("end_turn", output_tokens=9), STOP]
 
-    assert read(AnthropicReader(), *events)[-1] == Ended("end", Usage(15, 9, 5, 0))
+    assert read(AnthropicReader(), *events)[-1] == AnswerEnd("end", Usage(15, 9, 5, 0))
 
 
 def test_nothing_is_read_after_the_end():
     reader = AnthropicReader()
 
     assert read(reader, START, STOP, change(0, type="text_delta", text="late"), b"[DONE]")[1:] == [
-        Ended("end", Usage(3))
+        AnswerEnd("end", Usage(3))
     ]
     assert reader.end() == []
 
@@ -146,22 +164,22 @@ def test_nothing_is_read_after_the_end():
 @pytest.mark.parametrize(
     ("events", "expected"),
     [
-        pytest.param([], [Begun("", ""), Ended("end")], id="nothing"),
-        pytest.param([START], [Begun("msg_1", "claude", Usage(3)), Ended("end", Usage(3))], id="a-start"),
+        pytest.param([], [AnswerStart("", ""), AnswerEnd("end")], id="nothing"),
+        pytest.param([START], [AnswerStart("msg_1", "claude", Usage(3)), AnswerEnd("end", Usage(3))], id="a-start"),
         pytest.param(
             [START, tool(0), *pieces(0, '{"a"')],
             [
-                Begun("msg_1", "claude", Usage(3)),
+                AnswerStart("msg_1", "claude", Usage(3)),
                 UseBegun(0, "toolu_0", "Read"),
                 UsePiece(0, '{"a"'),
                 UseEnded(0, cut=True),
-                Ended("end", Usage(3)),
+                AnswerEnd("end", Usage(3)),
             ],
             id="half-a-call",
         ),
         pytest.param(
             [tool(0), *pieces(0, "{}"), stop(0)],
-            [Begun("", ""), UseBegun(0, "toolu_0", "Read"), UsePiece(0, "{}"), UseEnded(0), Ended("tools")],
+            [AnswerStart("", ""), UseBegun(0, "toolu_0", "Read"), UsePiece(0, "{}"), UseEnded(0), AnswerEnd("tools")],
             id="a-whole-call",
         ),
     ],
@@ -175,12 +193,12 @@ def test_an_error_in_the_stream_breaks_the_answer_and_ends_it():
 
     deltas = read(AnthropicReader(), START, tool(0), error)
 
-    assert deltas[2:] == [Broke("Overloaded", "overloaded_error"), UseEnded(0, cut=True), Ended("end", Usage(3))]
+    assert deltas[2:] == [Broke("Overloaded", "overloaded_error"), UseEnded(0, cut=True), AnswerEnd("end", Usage(3))]
 
 
 def test_an_answer_begins_with_a_whole_message():
     """CLASP: EmitMessageStart, NewStreamProcessor."""
-    start, ping = written(AnthropicWriter(), [Begun("msg_test", "gpt-4o", Usage(12, 1, 5, 3))])
+    start, ping = written(AnthropicWriter(), [AnswerStart("msg_test", "gpt-4o", Usage(12, 1, 5, 3))])
 
     assert start == {
         "type": "message_start",
@@ -205,7 +223,9 @@ def test_an_answer_begins_with_a_whole_message():
 
 def test_text_is_a_block_of_pieces():
     """CLASP: EmitContentBlockStart_Text, EmitContentBlockDelta_Text, EmitContentBlockStop."""
-    events = written(AnthropicWriter(), [Begun("m", "x"), TextPiece("Hello"), TextPiece(" world"), Ended("end")])
+    events = written(
+        AnthropicWriter(), [AnswerStart("m", "x"), TextPiece("Hello"), TextPiece(" world"), AnswerEnd("end")]
+    )
 
     assert events[2:6] == [
         block(0, type="text", text=""),
@@ -218,13 +238,13 @@ def test_text_is_a_block_of_pieces():
 def test_a_call_is_a_block_with_an_empty_input():
     """CLASP: EmitContentBlockStart_ToolUse, EmitContentBlockDelta_JSON."""
     deltas: list[Delta] = [
-        Begun("m", "x"),
+        AnswerStart("m", "x"),
         UseBegun(0, "call_123", "get_weather"),
         UsePiece(0, '{"key":'),
         UsePiece(0, "1}"),
     ]
 
-    events = written(AnthropicWriter(), [*deltas, UseEnded(0), Ended("tools")])
+    events = written(AnthropicWriter(), [*deltas, UseEnded(0), AnswerEnd("tools")])
 
     assert events[2:6] == [
         block(0, type="tool_use", id="call_123", name="get_weather", input={}),
@@ -235,7 +255,9 @@ def test_a_call_is_a_block_with_an_empty_input():
 
 def test_usage_and_reason_come_at_the_very_end():
     """CLASP: EmitMessageDelta, EmitMessageStop."""
-    events = written(AnthropicWriter(), [Begun("m", "x"), TextPiece("a"), Ended("end", Usage(100, 42, 30, 20))])
+    events = written(
+        AnthropicWriter(), [AnswerStart("m", "x"), TextPiece("a"), AnswerEnd("end", Usage(100, 42, 30, 20))]
+    )
 
     assert events[-2:] == [
         {
@@ -285,14 +307,16 @@ CALL: list[Delta] = [UseBegun(0, "t", "Read"), UsePiece(0, "{}"), UseEnded(0)]
     ],
 )
 def test_blocks_come_one_after_the_other_whatever_the_deltas(deltas, kinds):
-    events = written(AnthropicWriter(), [Begun("m", "x"), *deltas, Ended("end"), TextPiece("late"), Ended("end")])
+    events = written(
+        AnthropicWriter(), [AnswerStart("m", "x"), *deltas, AnswerEnd("end"), TextPiece("late"), AnswerEnd("end")]
+    )
 
     check_messages(events)
     assert [one["content_block"]["type"] for one in events if one["type"] == "content_block_start"] == kinds
 
 
 def test_an_answer_that_was_not_begun_is_begun():
-    events = written(AnthropicWriter(), [TextPiece("a"), Ended("end")])
+    events = written(AnthropicWriter(), [TextPiece("a"), AnswerEnd("end")])
 
     check_messages(events)
     assert events[0]["message"]["id"].startswith("msg_")
@@ -306,25 +330,34 @@ def test_free_text_becomes_the_one_parameter_of_an_object():
         UseEnded(0),
     ]
 
-    events = written(AnthropicWriter(), [Begun("m", "x"), *deltas, Ended("tools")])
+    events = written(AnthropicWriter(), [AnswerStart("m", "x"), *deltas, AnswerEnd("tools")])
 
     text = "".join(one["delta"]["partial_json"] for one in events if one["type"] == "content_block_delta")
     assert text == r'{"input":"a \"b\"\n\\c"}'
 
 
 def test_an_error_is_the_last_event():
-    events = written(AnthropicWriter(), [Begun("m", "x"), Broke("Too much", "overloaded_error"), Ended("end")])
+    events = written(
+        AnthropicWriter(), [AnswerStart("m", "x"), Broke("Too much", "overloaded_error"), AnswerEnd("end")]
+    )
 
     assert events[2:] == [{"type": "error", "error": {"type": "overloaded_error", "message": "Too much"}}]
 
 
 def test_a_block_of_the_api_stands_between_the_others_and_one_of_another_nowhere():
     result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
-    foreign = Block("openai-responses", {"type": "web_search_call"})
+    foreign = ForeignBlock("openai-responses", {"type": "web_search_call"})
 
     events = written(
         AnthropicWriter(),
-        [Begun("m", "x"), TextPiece("a"), Block("anthropic", result), foreign, TextPiece("b"), Ended("end")],
+        [
+            AnswerStart("m", "x"),
+            TextPiece("a"),
+            ForeignBlock("anthropic", result),
+            foreign,
+            TextPiece("b"),
+            AnswerEnd("end"),
+        ],
     )
 
     check_messages(events)

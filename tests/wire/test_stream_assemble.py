@@ -2,15 +2,31 @@
 
 import pytest
 
+from ferrule.core.content import Text
 from ferrule.wire import anthropic, openai_chat
-from ferrule.wire.assemble import Assembler, assemble
-from ferrule.wire.delta import Begun, Block, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.turn import Foreign, Said, Text, Thinking, Usage, Use
+from ferrule.wire.stream import Assembler, assemble
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Broke,
+    Delta,
+    Foreign,
+    ForeignBlock,
+    ModelResponse,
+    TextPiece,
+    Thinking,
+    ThinkingPiece,
+    Usage,
+    Use,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 
 
 def test_an_answer_is_put_together():
     deltas: list[Delta] = [
-        Begun("m1", "model"),
+        AnswerStart("m1", "model"),
         ThinkingPiece("h", wire="anthropic"),
         ThinkingPiece("m", wire="anthropic"),
         ThinkingPiece("", signature="sig", wire="anthropic"),
@@ -21,10 +37,10 @@ def test_an_answer_is_put_together():
         UsePiece(0, "1}"),
         UseEnded(0),
         TextPiece("Bye"),
-        Ended("tools", Usage(1, 2)),
+        AnswerEnd("tools", Usage(1, 2)),
     ]
 
-    assert assemble(deltas) == Said(
+    assert assemble(deltas) == ModelResponse(
         id="m1",
         model="model",
         parts=(
@@ -55,13 +71,13 @@ def test_an_answer_is_put_together():
     ],
 )
 def test_input_is_an_object_only_if_it_was_written_as_a_whole_one(pieces, ended, reason, expected):
-    deltas: list[Delta] = [UseBegun(0, "c", "f"), *(UsePiece(0, piece) for piece in pieces), ended, Ended(reason)]
+    deltas: list[Delta] = [UseBegun(0, "c", "f"), *(UsePiece(0, piece) for piece in pieces), ended, AnswerEnd(reason)]
 
     assert assemble(deltas).parts == (Use("c", "f", expected),)
 
 
 def test_free_text_stays_text():
-    deltas: list[Delta] = [UseBegun(0, "c", "f", is_text=True), UsePiece(0, "{}"), UseEnded(0), Ended("tools")]
+    deltas: list[Delta] = [UseBegun(0, "c", "f", is_text=True), UsePiece(0, "{}"), UseEnded(0), AnswerEnd("tools")]
 
     assert assemble(deltas).parts == (Use("c", "f", "{}", is_text=True),)
 
@@ -76,7 +92,7 @@ def test_calls_stand_in_the_order_of_their_begin_and_once():
         UseBegun(0, "c1", "f"),
         UseEnded(1),
         UseEnded(0),
-        Ended("tools"),
+        AnswerEnd("tools"),
     ]
 
     assert assemble(deltas).parts == (Use("c1", "f", {"a": 1}), Use("c2", "g", {"b": 2}), Text("x"))
@@ -97,14 +113,14 @@ def test_calls_stand_in_the_order_of_their_begin_and_once():
     ],
 )
 def test_a_signature_and_a_seal_end_a_thinking(deltas, expected):
-    parts = assemble([*deltas, Ended("end")]).parts
+    parts = assemble([*deltas, AnswerEnd("end")]).parts
 
     assert parts == tuple(Thinking(*fields) for fields in expected)
 
 
 def test_what_was_said_before_an_error_is_still_there():
     assembler = Assembler()
-    for delta in (TextPiece("a"), Broke("Boom", "kind"), Broke("later"), Ended("end")):
+    for delta in (TextPiece("a"), Broke("Boom", "kind"), Broke("later"), AnswerEnd("end")):
         assembler.put(delta)
 
     assert assembler.said().parts == (Text("a"),)
@@ -114,7 +130,9 @@ def test_what_was_said_before_an_error_is_still_there():
 def test_a_block_of_one_api_stands_in_its_place_and_goes_back_to_that_api_only():
     block = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}}
 
-    said = assemble([Begun("m", "x"), TextPiece("a"), Block("anthropic", block), TextPiece("b"), Ended("end")])
+    said = assemble(
+        [AnswerStart("m", "x"), TextPiece("a"), ForeignBlock("anthropic", block), TextPiece("b"), AnswerEnd("end")]
+    )
 
     assert said.parts == (Text("a"), Foreign("anthropic", "server_tool_use", block), Text("b"))
     assert [one["type"] for one in anthropic.said_out(said)["content"]] == ["text", "server_tool_use", "text"]

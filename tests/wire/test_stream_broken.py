@@ -7,8 +7,18 @@ from typing import Any
 
 import pytest
 
-from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.failure import failure_of
+from ferrule.wire.stream import failure_of
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Broke,
+    Delta,
+    TextPiece,
+    ThinkingPiece,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 from tests.wire.streams import WRITERS, parsed, raw
 
 pytestmark = pytest.mark.usefixtures("packages")
@@ -102,8 +112,8 @@ CLIENTS: dict[str, Callable[[str], None]] = {
 
 
 def broken(said: list[Delta], kind: str = "") -> list[Delta]:
-    ends: list[Delta] = [UseEnded(0, cut=True), Ended("end")]
-    return [Begun("id_1", "model-1"), *said, Broke("Boom", kind), *ends]
+    ends: list[Delta] = [UseEnded(0, cut=True), AnswerEnd("end")]
+    return [AnswerStart("id_1", "model-1"), *said, Broke("Boom", kind), *ends]
 
 
 @pytest.mark.parametrize("said", SAID)
@@ -152,11 +162,11 @@ def test_an_error_of_any_api_has_a_name_in_all_of_them(kind, anthropic, openai, 
 
 def test_a_call_that_was_cut_is_not_part_of_an_answer_that_seems_whole():
     deltas: list[Delta] = [
-        Begun("i", "m"),
+        AnswerStart("i", "m"),
         UseBegun(0, "c", "f"),
         UsePiece(0, '{"a"'),
         UseEnded(0, cut=True),
-        Ended("tools"),
+        AnswerEnd("tools"),
     ]
 
     *_, last, _ = parsed(raw(WRITERS["anthropic"](), deltas))

@@ -4,13 +4,23 @@ import json
 
 import pytest
 
-from ferrule.wire.anthropic.writer import AnthropicWriter
-from ferrule.wire.assemble import assemble
-from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.openai_chat.reader import ChatReader
-from ferrule.wire.openai_chat.writer import ChatWriter
+from ferrule.wire.anthropic_stream import AnthropicWriter
+from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
+from ferrule.wire.stream import assemble
 from ferrule.wire.translate import translate
-from ferrule.wire.turn import Usage, Use
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Broke,
+    Delta,
+    TextPiece,
+    ThinkingPiece,
+    Usage,
+    Use,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 from tests.wire.streams import check_deltas, check_messages, event, events, parsed, read, written
 
 HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "gpt"}
@@ -177,7 +187,7 @@ def events_of(*chunks):
 def test_words_are_read(chunks, expected):
     deltas = read(ChatReader(), *chunks, chunk("stop"))
 
-    assert deltas == [Begun("chatcmpl-1", "gpt"), *expected, Ended("end")]
+    assert deltas == [AnswerStart("chatcmpl-1", "gpt"), *expected, AnswerEnd("end")]
 
 
 @pytest.mark.parametrize(
@@ -193,28 +203,36 @@ def test_words_are_read(chunks, expected):
 )
 def test_each_finish_reason_is_read(finish, reason, stop_reason):
     """CLASP: MapFinishReason, HandleFinishReason_StopReasons; unlike there, a filter's stop is a refusal."""
-    assert read(ChatReader(), chunk(content="a"), chunk(finish))[-1] == Ended(reason)
+    assert read(ChatReader(), chunk(content="a"), chunk(finish))[-1] == AnswerEnd(reason)
     assert messages(chunk(content="a"), chunk(finish))[-2]["delta"]["stop_reason"] == stop_reason
 
 
 @pytest.mark.parametrize(
     ("chunks", "expected"),
     [
-        pytest.param([call(0, "c", "f", "{}"), chunk("stop")], [UseEnded(0), Ended("tools")], id="stop-with-a-call"),
-        pytest.param([call(0, "c", "f", "{}")], [UseEnded(0), Ended("tools")], id="just-stops-after-a-whole-call"),
         pytest.param(
-            [call(0, "c", "f", '{"a')], [UseEnded(0, cut=True), Ended("end")], id="just-stops-inside-of-a-call"
+            [call(0, "c", "f", "{}"), chunk("stop")], [UseEnded(0), AnswerEnd("tools")], id="stop-with-a-call"
         ),
-        pytest.param([call(0, "c", "f")], [UseEnded(0, cut=True), Ended("end")], id="just-stops-before-any-argument"),
-        pytest.param([call(0, "c", "f"), b"[DONE]"], [UseEnded(0), Ended("tools")], id="done-without-a-reason"),
-        pytest.param([call(0, "c", "f"), chunk("tool_calls")], [UseEnded(0), Ended("tools")], id="reason-without-done"),
+        pytest.param([call(0, "c", "f", "{}")], [UseEnded(0), AnswerEnd("tools")], id="just-stops-after-a-whole-call"),
+        pytest.param(
+            [call(0, "c", "f", '{"a')], [UseEnded(0, cut=True), AnswerEnd("end")], id="just-stops-inside-of-a-call"
+        ),
+        pytest.param(
+            [call(0, "c", "f")], [UseEnded(0, cut=True), AnswerEnd("end")], id="just-stops-before-any-argument"
+        ),
+        pytest.param([call(0, "c", "f"), b"[DONE]"], [UseEnded(0), AnswerEnd("tools")], id="done-without-a-reason"),
+        pytest.param(
+            [call(0, "c", "f"), chunk("tool_calls")], [UseEnded(0), AnswerEnd("tools")], id="reason-without-done"
+        ),
         pytest.param(
             [call(0, "c", "f", '{"a'), chunk("length"), b"[DONE]"],
-            [UseEnded(0, cut=True), Ended("length")],
+            [UseEnded(0, cut=True), AnswerEnd("length")],
             id="length",
         ),
         pytest.param(
-            [call(0, "c", "f", "{}"), chunk("length")], [UseEnded(0), Ended("length")], id="length-after-a-whole-call"
+            [call(0, "c", "f", "{}"), chunk("length")],
+            [UseEnded(0), AnswerEnd("length")],
+            id="length-after-a-whole-call",
         ),
     ],
 )
@@ -251,7 +269,7 @@ def test_pieces_after_the_finish_reason_are_not_lost():
 )
 def test_usage_is_read_wherever_it_stands(chunks):
     """CLASP: SetUsageCallback, GetUsage, ProcessChunk_TracksUsage."""
-    assert read(ChatReader(), *chunks, b"[DONE]")[-1] == Ended("end", Usage(20, 10))
+    assert read(ChatReader(), *chunks, b"[DONE]")[-1] == AnswerEnd("end", Usage(20, 10))
     assert messages(*chunks, b"[DONE]")[-2]["usage"]["output_tokens"] == 10
 
 
@@ -267,7 +285,7 @@ def test_usage_is_read_wherever_it_stands(chunks):
 def test_an_error_in_the_stream_breaks_the_answer_and_ends_it(error, expected):
     deltas = read(ChatReader(), chunk(content="a"), call(0, "c", "f", "{"), {"error": error})
 
-    assert deltas[-3:] == [expected, UseEnded(0, cut=True), Ended("end")]
+    assert deltas[-3:] == [expected, UseEnded(0, cut=True), AnswerEnd("end")]
 
 
 def test_text_content_becomes_a_text_block():
@@ -350,14 +368,14 @@ def test_interleaved_calls_become_blocks_in_the_order_of_their_begin():
 
 def test_an_answer_becomes_chunks():
     deltas: list[Delta] = [
-        Begun("chatcmpl-1", "gpt"),
+        AnswerStart("chatcmpl-1", "gpt"),
         ThinkingPiece("hm", signature="s"),
         TextPiece("Hi"),
         UseBegun(0, "c", "f"),
         UsePiece(0, '{"ü'),
         UsePiece(0, '":"\\n"}'),
         UseEnded(0),
-        Ended("tools", Usage(20, 10, 5)),
+        AnswerEnd("tools", Usage(20, 10, 5)),
     ]
 
     first, *middle, finish, usage = written(ChatWriter(created=1), deltas)
@@ -386,14 +404,15 @@ def test_an_answer_becomes_chunks():
 
 def test_a_call_without_arguments_has_an_empty_object():
     found = written(
-        ChatWriter(created=1), [Begun("chatcmpl-1", "gpt"), UseBegun(0, "c", "f"), UseEnded(0), Ended("tools")]
+        ChatWriter(created=1),
+        [AnswerStart("chatcmpl-1", "gpt"), UseBegun(0, "c", "f"), UseEnded(0), AnswerEnd("tools")],
     )
 
     assert found[2] == call(0, arguments="{}")
 
 
 def test_an_error_is_a_chunk_of_its_own():
-    found = written(ChatWriter(), [Begun("i", "m"), Broke("Boom", "overloaded_error"), Ended("end")])
+    found = written(ChatWriter(), [AnswerStart("i", "m"), Broke("Boom", "overloaded_error"), AnswerEnd("end")])
 
     error = {"message": "Boom", "type": "server_is_overloaded", "param": None, "code": "overloaded_error"}
     assert found[1:] == [{"error": error}]
@@ -407,7 +426,7 @@ def test_a_call_of_a_custom_tool_is_written_for_clients_that_have_such_tools_and
         UseEnded(0),
     ]
 
-    found = written(ChatWriter(free_text=True), [Begun("i", "m"), *deltas, Ended("tools")])
+    found = written(ChatWriter(free_text=True), [AnswerStart("i", "m"), *deltas, AnswerEnd("tools")])
 
     first, *rest = [one["choices"][0]["delta"]["tool_calls"][0] for one in found[1:4]]
     assert first == {"index": 0, "id": "c1", "type": "custom", "custom": {"name": "apply_patch", "input": ""}}

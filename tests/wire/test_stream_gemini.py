@@ -2,10 +2,19 @@
 
 import pytest
 
-from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.gemini.reader import GeminiReader
-from ferrule.wire.gemini.writer import GeminiWriter
-from ferrule.wire.turn import Usage
+from ferrule.wire.gemini_stream import GeminiReader, GeminiWriter
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Broke,
+    Delta,
+    TextPiece,
+    ThinkingPiece,
+    Usage,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 from tests.wire.streams import read, written
 
 
@@ -65,7 +74,7 @@ def call(**given):
     ],
 )
 def test_each_part_is_read(chunks, expected):
-    assert read(GeminiReader(), *chunks)[:-1] == [Begun("r1", "gemini"), *expected]
+    assert read(GeminiReader(), *chunks)[:-1] == [AnswerStart("r1", "gemini"), *expected]
 
 
 def test_a_call_without_an_id_is_given_one():
@@ -91,7 +100,7 @@ def test_a_call_without_an_id_is_given_one():
     ],
 )
 def test_each_finish_reason_is_read(finish, parts, reason):
-    assert read(GeminiReader(), chunk(*parts, finish=finish))[-1] == Ended(reason)
+    assert read(GeminiReader(), chunk(*parts, finish=finish))[-1] == AnswerEnd(reason)
 
 
 def test_a_call_that_the_api_could_not_read_breaks_the_answer():
@@ -100,12 +109,12 @@ def test_a_call_that_the_api_could_not_read_breaks_the_answer():
 
     assert read(GeminiReader(), given)[1:] == [
         Broke("print(default_api.f(", "MALFORMED_FUNCTION_CALL"),
-        Ended("end"),
+        AnswerEnd("end"),
     ]
 
 
 def test_a_blocked_prompt_is_a_refusal():
-    assert read(GeminiReader(), {"promptFeedback": {"blockReason": "SAFETY"}})[-1] == Ended("refused")
+    assert read(GeminiReader(), {"promptFeedback": {"blockReason": "SAFETY"}})[-1] == AnswerEnd("refused")
 
 
 def test_usage_is_what_was_counted_last():
@@ -121,18 +130,21 @@ def test_usage_is_what_was_counted_last():
 
     deltas = read(GeminiReader(), chunk({"text": "a"}, **first), chunk(finish="STOP", **last))
 
-    assert deltas[-1] == Ended("end", Usage(9, 7, 4))
+    assert deltas[-1] == AnswerEnd("end", Usage(9, 7, 4))
 
 
 def test_an_error_in_the_stream_breaks_the_answer_and_ends_it():
     error = {"error": {"code": 503, "message": "Overloaded", "status": "UNAVAILABLE"}}
 
-    assert read(GeminiReader(), chunk({"text": "a"}), error)[2:] == [Broke("Overloaded", "UNAVAILABLE"), Ended("end")]
+    assert read(GeminiReader(), chunk({"text": "a"}), error)[2:] == [
+        Broke("Overloaded", "UNAVAILABLE"),
+        AnswerEnd("end"),
+    ]
 
 
 def test_an_answer_becomes_chunks_with_whole_calls():
     deltas: list[Delta] = [
-        Begun("r1", "gemini"),
+        AnswerStart("r1", "gemini"),
         ThinkingPiece("hm", signature="sig"),
         TextPiece("Hi"),
         UseBegun(0, "c1", "f"),
@@ -142,7 +154,7 @@ def test_an_answer_becomes_chunks_with_whole_calls():
         UsePiece(0, ":1}"),
         UseEnded(0),
         UseEnded(1),
-        Ended("tools", Usage(9, 7, 4)),
+        AnswerEnd("tools", Usage(9, 7, 4)),
     ]
 
     *found, last = written(GeminiWriter(), deltas)
@@ -173,11 +185,11 @@ def test_an_answer_becomes_chunks_with_whole_calls():
 )
 def test_a_call_is_written_only_when_it_is_whole(pieces, cut, expected):
     deltas: list[Delta] = [
-        Begun("r", "m"),
+        AnswerStart("r", "m"),
         UseBegun(0, "c", "f"),
         UsePiece(0, pieces),
         UseEnded(0, cut=cut),
-        Ended("end"),
+        AnswerEnd("end"),
     ]
 
     found = written(GeminiWriter(), deltas)
@@ -187,13 +199,13 @@ def test_a_call_is_written_only_when_it_is_whole(pieces, cut, expected):
 
 def test_a_signature_without_words_stands_on_what_comes_next():
     deltas: list[Delta] = [
-        Begun("r1", "gemini"),
+        AnswerStart("r1", "gemini"),
         ThinkingPiece("", "one"),
         UseBegun(0, "c1", "f"),
         UsePiece(0, "{}"),
         UseEnded(0),
         ThinkingPiece("", "two"),
-        Ended("tools"),
+        AnswerEnd("tools"),
     ]
 
     found = written(GeminiWriter(), deltas)

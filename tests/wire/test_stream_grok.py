@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.wire.anthropic.writer import AnthropicWriter
-from ferrule.wire.assemble import assemble
-from ferrule.wire.delta import Begun, Broke, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.grok import GrokCalls
-from ferrule.wire.openai_chat.reader import ChatReader
-from ferrule.wire.translate import translate
-from ferrule.wire.turn import Text, Use
+from ferrule.core.content import Text
+from ferrule.wire.anthropic_stream import AnthropicWriter
+from ferrule.wire.openai_chat_stream import ChatReader
+from ferrule.wire.stream import assemble
+from ferrule.wire.translate import GrokCalls, translate
+from ferrule.wire.turn import AnswerEnd, AnswerStart, Broke, TextPiece, ThinkingPiece, Use, UseBegun, UseEnded, UsePiece
 from tests.wire.streams import check_messages, cuts, parsed
 
 
@@ -21,7 +20,7 @@ def call(name, **parameters):
 
 def through(*deltas):
     grok = GrokCalls()
-    return [after for delta in (*deltas, Ended("end")) for after in grok.put(delta)]
+    return [after for delta in (*deltas, AnswerEnd("end")) for after in grok.put(delta)]
 
 
 def said(*pieces):
@@ -85,13 +84,13 @@ def test_any_pieces_give_the_same(data):
 
 
 def test_an_answer_with_a_call_in_its_text_wants_tools_run():
-    assert through(TextPiece(call("f")))[-1] == Ended("tools")
-    assert through(TextPiece("no call"))[-1] == Ended("end")
+    assert through(TextPiece(call("f")))[-1] == AnswerEnd("tools")
+    assert through(TextPiece("no call"))[-1] == AnswerEnd("end")
 
 
 def test_other_calls_are_numbered_anew():
     deltas = through(
-        Begun("i", "m"),
+        AnswerStart("i", "m"),
         UseBegun(0, "c", "g"),
         UsePiece(0, "{}"),
         TextPiece(call("f")),

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ferrule.wire.delta import Begun, Broke, Ended, TextPiece, UsePiece
-from ferrule.wire.openai_chat.reader import ChatReader
-from ferrule.wire.sse import Event
+from ferrule.wire.openai_chat_stream import ChatReader
+from ferrule.wire.sse import ServerSentEvent
+from ferrule.wire.turn import AnswerEnd, AnswerStart, Broke, TextPiece, UsePiece
 from tests.wire.streams import read
 
 
@@ -66,15 +66,18 @@ def test_an_event_that_nobody_can_read_is_skipped_and_counted(data):
 
     deltas = read(reader, chunk(b"be"), data, chunk(b"fore"))
 
-    assert deltas == [Begun("", ""), TextPiece("be"), TextPiece("fore"), Ended("end", skipped=1)]
+    assert deltas == [AnswerStart("", ""), TextPiece("be"), TextPiece("fore"), AnswerEnd("end", skipped=1)]
     assert reader.skipped == 1
 
 
 def test_an_event_without_data_is_nothing():
-    assert read(ChatReader(), b"", b" ") == [Begun("", ""), Ended("end")]
+    assert read(ChatReader(), b"", b" ") == [AnswerStart("", ""), AnswerEnd("end")]
 
 
 def test_an_error_in_plain_words_breaks_the_answer():
     reader = ChatReader()
 
-    assert reader.read(Event("error", b"upstream is gone")) == [Begun("", ""), Broke("upstream is gone")]
+    assert reader.read(ServerSentEvent("error", b"upstream is gone")) == [
+        AnswerStart("", ""),
+        Broke("upstream is gone"),
+    ]

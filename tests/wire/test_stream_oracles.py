@@ -5,17 +5,25 @@ from typing import Any
 
 import pytest
 
-from ferrule.wire.anthropic.reader import AnthropicReader
-from ferrule.wire.anthropic.writer import AnthropicWriter
-from ferrule.wire.assemble import assemble
-from ferrule.wire.delta import Begun, Broke, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.gemini.reader import GeminiReader
-from ferrule.wire.gemini.writer import GeminiWriter
-from ferrule.wire.openai_chat.reader import ChatReader
-from ferrule.wire.openai_chat.writer import ChatWriter
-from ferrule.wire.openai_responses.reader import ResponsesReader
-from ferrule.wire.openai_responses.writer import ResponsesWriter
-from ferrule.wire.turn import Text, Thinking, Usage, Use
+from ferrule.core.content import Text
+from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
+from ferrule.wire.gemini_stream import GeminiReader, GeminiWriter
+from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
+from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWriter
+from ferrule.wire.stream import assemble
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Broke,
+    TextPiece,
+    Thinking,
+    ThinkingPiece,
+    Usage,
+    Use,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 from tests.wire.streams import read, written
 
 pytestmark = pytest.mark.usefixtures("packages")
@@ -50,7 +58,7 @@ ANSWERS = [
 
 
 def answer(deltas, reason):
-    return [Begun("id_1", "model-1"), *deltas, Ended(reason, USAGE)]
+    return [AnswerStart("id_1", "model-1"), *deltas, AnswerEnd(reason, USAGE)]
 
 
 def said(deltas):

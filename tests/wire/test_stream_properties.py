@@ -8,12 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.wire.assemble import assemble
-from ferrule.wire.delta import Block, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.order import Order
+from ferrule.core.content import Text
 from ferrule.wire.sse import EventReader
+from ferrule.wire.stream import EventSequencer, assemble
 from ferrule.wire.translate import translate
-from ferrule.wire.turn import Said, Text, Thinking, Use
+from ferrule.wire.turn import (
+    AnswerEnd,
+    Broke,
+    Delta,
+    ForeignBlock,
+    ModelResponse,
+    TextPiece,
+    Thinking,
+    ThinkingPiece,
+    Use,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 from tests.strategies import texts
 from tests.wire.streams import READERS, WRITERS, answers, check_deltas, check_messages, parsed, raw, read, written
 
@@ -26,13 +38,13 @@ def heard(wire: str, stream: bytes) -> list[Delta]:
     return [delta for event in events.feed(stream) + events.end() for delta in reader.read(event)] + reader.end()
 
 
-def plain(said: Said) -> Said:
+def plain(said: ModelResponse) -> ModelResponse:
     """An answer without what only its own wire says."""
     parts = [Thinking(part.text) if isinstance(part, Thinking) else part for part in said.parts]
     return msgspec.structs.replace(said, parts=tuple(parts))
 
 
-def sorted_out(said: Said) -> tuple:
+def sorted_out(said: ModelResponse) -> tuple:
     """An answer for a wire that does not say in which order words and calls came."""
     texts = "".join(part.text for part in said.parts if isinstance(part, Text))
     thoughts = "".join(part.text for part in said.parts if isinstance(part, Thinking))
@@ -195,8 +207,8 @@ lawless = st.lists(
         st.builds(UsePiece, ats, texts),
         st.builds(UseEnded, ats, st.booleans()),
         st.builds(Broke, texts),
-        st.builds(Block, st.sampled_from(["anthropic", "openai-responses", "gemini"]), st.just({"type": "odd"})),
-        st.just(Ended("end")),
+        st.builds(ForeignBlock, st.sampled_from(["anthropic", "openai-responses", "gemini"]), st.just({"type": "odd"})),
+        st.just(AnswerEnd("end")),
     ),
     max_size=12,
 )
@@ -204,19 +216,19 @@ lawless = st.lists(
 
 @given(lawless)
 def test_however_deltas_come_the_messages_stream_is_legal(deltas):
-    check_messages(written(WRITERS["anthropic"](), [*deltas, Ended("end")]))
+    check_messages(written(WRITERS["anthropic"](), [*deltas, AnswerEnd("end")]))
 
 
 @ALL
 @settings(max_examples=50)
 @given(lawless)
 def test_however_deltas_come_what_is_written_can_be_read(wire, deltas):
-    check_deltas(heard(wire, raw(WRITERS[wire](), [*deltas, Ended("end")])))
+    check_deltas(heard(wire, raw(WRITERS[wire](), [*deltas, AnswerEnd("end")])))
 
 
 @given(answers(interleaved=True))
 def test_holding_back_loses_nothing_and_leaves_one_call_open_at_a_time(deltas):
-    order = Order()
+    order = EventSequencer()
     found = [after for delta in deltas for after in order.put(delta)]
 
     opened: set[int] = set()

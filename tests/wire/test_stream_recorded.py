@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ferrule.wire.assemble import Assembler
+from ferrule.core.content import Text
 from ferrule.wire.sse import EventReader
+from ferrule.wire.stream import Assembler
 from ferrule.wire.translate import Translator
-from ferrule.wire.turn import Reason, Said, Text, Thinking, Usage, Use
+from ferrule.wire.turn import ModelResponse, Reason, Thinking, Usage, Use
 from tests.wire.streams import READERS, WRITERS
 
 FOLDER = Path(__file__).parent / "recorded"
@@ -71,7 +72,7 @@ EXPECTED = {
 }
 
 
-def _said(stream: bytes, api: str) -> Said:
+def _said(stream: bytes, api: str) -> ModelResponse:
     events, reader, whole = EventReader(), READERS[api](), Assembler()
     deltas = [delta for event in events.feed(stream) + events.end() for delta in reader.read(event)]
     for delta in [*deltas, *reader.end()]:
@@ -79,7 +80,7 @@ def _said(stream: bytes, api: str) -> Said:
     return whole.said()
 
 
-def _heard(said: Said) -> Heard:
+def _heard(said: ModelResponse) -> Heard:
     words = "".join(part.text for part in said.parts if isinstance(part, Text))
     thought = "".join(part.text for part in said.parts if isinstance(part, Thinking))
     calls = [(part.id, part.input) for part in said.parts if isinstance(part, Use) and isinstance(part.input, dict)]

@@ -4,13 +4,27 @@ import json
 
 import pytest
 
-from ferrule.wire.anthropic.writer import AnthropicWriter
-from ferrule.wire.assemble import assemble
-from ferrule.wire.delta import Begun, Block, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.openai_responses.reader import ResponsesReader
-from ferrule.wire.openai_responses.writer import ResponsesWriter
+from ferrule.core.content import Text
+from ferrule.wire.anthropic_stream import AnthropicWriter
+from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWriter
+from ferrule.wire.stream import assemble
 from ferrule.wire.translate import translate
-from ferrule.wire.turn import Foreign, Text, Thinking, Usage, Use
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Broke,
+    Delta,
+    Foreign,
+    ForeignBlock,
+    TextPiece,
+    Thinking,
+    ThinkingPiece,
+    Usage,
+    Use,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 from tests.wire.streams import check_deltas, check_messages, parsed, read, written
 
 WIRE = "openai-responses"
@@ -223,7 +237,9 @@ def test_nothing_is_lost_and_nothing_is_doubled(events, expected):
 
     check_deltas(deltas)
     assert list(assemble(deltas).parts) == expected
-    assert deltas[-1] == Ended("tools" if any(isinstance(part, Use) for part in expected) else "end", Usage(10, 5, 4))
+    assert deltas[-1] == AnswerEnd(
+        "tools" if any(isinstance(part, Use) for part in expected) else "end", Usage(10, 5, 4)
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,24 +247,24 @@ def test_nothing_is_lost_and_nothing_is_doubled(events, expected):
     [
         pytest.param(
             [item("added", call()), piece(ARGUMENTS, "{"), completed(step="incomplete")],
-            [UseEnded(0, cut=True), Ended("length", Usage(10, 5, 4))],
+            [UseEnded(0, cut=True), AnswerEnd("length", Usage(10, 5, 4))],
             id="out-of-tokens",
         ),
         pytest.param(
             [item("added", call()), whole(ARGUMENTS, arguments="{"), item("done", call("{", status="incomplete"))],
-            [UseEnded(0, cut=True), Ended("end")],
+            [UseEnded(0, cut=True), AnswerEnd("end")],
             id="an-item-that-says-so",
         ),
         pytest.param(
-            [item("added", call()), piece(ARGUMENTS, "{")], [UseEnded(0, cut=True), Ended("end")], id="just-stops"
+            [item("added", call()), piece(ARGUMENTS, "{")], [UseEnded(0, cut=True), AnswerEnd("end")], id="just-stops"
         ),
-        pytest.param([item("done", call("{}"))], [UseEnded(0), Ended("tools")], id="just-stops-after-a-whole-call"),
+        pytest.param([item("done", call("{}"))], [UseEnded(0), AnswerEnd("tools")], id="just-stops-after-a-whole-call"),
         pytest.param(
             [
                 piece("output_text", "a"),
                 completed(step="incomplete", incomplete_details={"reason": "content_filter"}),
             ],
-            [TextPiece("a"), Ended("refused", Usage(10, 5, 4))],
+            [TextPiece("a"), AnswerEnd("refused", Usage(10, 5, 4))],
             id="filtered",
         ),
     ],
@@ -263,17 +279,17 @@ def test_an_answer_that_stops_short_says_so(events, expected):
     [
         pytest.param(
             [completed(step="failed", error={"code": "server_error", "message": "Internal server error"})],
-            [Broke("Internal server error", "server_error"), Ended("end", Usage(10, 5, 4))],
+            [Broke("Internal server error", "server_error"), AnswerEnd("end", Usage(10, 5, 4))],
             id="failed",
         ),
         pytest.param(
             [{"type": "error", "code": "rate_limit", "message": "Slow down", "param": None, "sequence_number": 1}],
-            [Broke("Slow down", "rate_limit"), Ended("end")],
+            [Broke("Slow down", "rate_limit"), AnswerEnd("end")],
             id="error",
         ),
         pytest.param(
             [{"type": "error", "error": {"type": "rate_limit", "message": "Slow down"}}],
-            [Broke("Slow down", "rate_limit"), Ended("end")],
+            [Broke("Slow down", "rate_limit"), AnswerEnd("end")],
             id="error-object",
         ),
         pytest.param(
@@ -281,7 +297,7 @@ def test_an_answer_that_stops_short_says_so(events, expected):
                 {"type": "error", "code": "server_error", "message": "Boom"},
                 completed(step="failed", error={"code": "server_error", "message": "Boom"}),
             ],
-            [Broke("Boom", "server_error"), Ended("end", Usage(10, 5, 4))],
+            [Broke("Boom", "server_error"), AnswerEnd("end", Usage(10, 5, 4))],
             id="both",
         ),
     ],
@@ -343,12 +359,12 @@ def test_a_function_call_becomes_a_tool_use():
 
 def test_the_id_of_the_answer_is_kept():
     """CLASP: ResponseIDTracking."""
-    assert read(ResponsesReader(), created())[0] == Begun("resp_1", "gpt")
+    assert read(ResponsesReader(), created())[0] == AnswerStart("resp_1", "gpt")
 
 
 def test_usage_comes_with_the_end():
     """CLASP: UsageCallback."""
-    assert read(ResponsesReader(), created(), completed())[-1] == Ended("end", Usage(10, 5, 4))
+    assert read(ResponsesReader(), created(), completed())[-1] == AnswerEnd("end", Usage(10, 5, 4))
 
 
 def test_events_come_in_their_order():
@@ -398,7 +414,7 @@ def test_every_kind_of_event_alone_gives_a_whole_answer(kind):
 
 
 ANSWER: list[Delta] = [
-    Begun("resp_1", "gpt"),
+    AnswerStart("resp_1", "gpt"),
     ThinkingPiece("hm"),
     ThinkingPiece("", sealed="xyz"),
     TextPiece("Hi"),
@@ -412,7 +428,7 @@ ANSWER: list[Delta] = [
 
 
 def test_an_answer_becomes_events_with_increasing_numbers():
-    found = written(ResponsesWriter(created=1), [*ANSWER, Ended("tools", Usage(10, 5, 4))])
+    found = written(ResponsesWriter(created=1), [*ANSWER, AnswerEnd("tools", Usage(10, 5, 4))])
 
     assert [one["sequence_number"] for one in found] == list(range(len(found)))
     assert [one["type"].removeprefix("response.") for one in found] == [
@@ -443,7 +459,7 @@ def test_an_answer_becomes_events_with_increasing_numbers():
 
 
 def test_the_last_event_holds_the_whole_answer():
-    (*_, last) = written(ResponsesWriter(created=1), [*ANSWER, Ended("tools", Usage(10, 5, 4))])
+    (*_, last) = written(ResponsesWriter(created=1), [*ANSWER, AnswerEnd("tools", Usage(10, 5, 4))])
 
     assert [one["type"] for one in last["response"]["output"]] == [
         "reasoning",
@@ -465,14 +481,14 @@ def test_the_last_event_holds_the_whole_answer():
 @pytest.mark.parametrize(
     ("deltas", "status", "details"),
     [
-        ([Ended("end")], "completed", None),
-        ([Ended("length")], "incomplete", {"reason": "max_output_tokens"}),
-        ([Ended("refused")], "incomplete", {"reason": "content_filter"}),
-        ([Broke("Boom"), Ended("end")], "failed", None),
+        ([AnswerEnd("end")], "completed", None),
+        ([AnswerEnd("length")], "incomplete", {"reason": "max_output_tokens"}),
+        ([AnswerEnd("refused")], "incomplete", {"reason": "content_filter"}),
+        ([Broke("Boom"), AnswerEnd("end")], "failed", None),
     ],
 )
 def test_the_last_event_says_how_the_answer_ended(deltas, status, details):
-    (*_, last) = written(ResponsesWriter(), [Begun("resp_1", "gpt"), TextPiece("a"), *deltas])
+    (*_, last) = written(ResponsesWriter(), [AnswerStart("resp_1", "gpt"), TextPiece("a"), *deltas])
 
     assert last["type"] == f"response.{status}"
     assert last["response"]["status"] == status
@@ -481,10 +497,10 @@ def test_the_last_event_says_how_the_answer_ended(deltas, status, details):
 
 def test_an_item_of_the_api_stands_between_the_others_and_one_of_another_nowhere():
     web = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
-    blocks = [Block("openai-responses", web), Block("anthropic", {"type": "server_tool_use"})]
+    blocks = [ForeignBlock("openai-responses", web), ForeignBlock("anthropic", {"type": "server_tool_use"})]
 
     *events, last = written(
-        ResponsesWriter(), [Begun("resp_1", "gpt"), TextPiece("a"), *blocks, TextPiece("b"), Ended("end")]
+        ResponsesWriter(), [AnswerStart("resp_1", "gpt"), TextPiece("a"), *blocks, TextPiece("b"), AnswerEnd("end")]
     )
 
     assert [one["type"] for one in last["response"]["output"]] == ["message", "web_search_call", "message"]
@@ -494,9 +510,14 @@ def test_an_item_of_the_api_stands_between_the_others_and_one_of_another_nowhere
 
 
 def test_a_call_of_a_bundle_says_of_which_one():
-    deltas: list[Delta] = [UseBegun(0, "c", "search", namespace="docs"), UsePiece(0, "{}"), UseEnded(0), Ended("tools")]
+    deltas: list[Delta] = [
+        UseBegun(0, "c", "search", namespace="docs"),
+        UsePiece(0, "{}"),
+        UseEnded(0),
+        AnswerEnd("tools"),
+    ]
 
-    *_, last = written(ResponsesWriter(), [Begun("r", "m"), *deltas])
+    *_, last = written(ResponsesWriter(), [AnswerStart("r", "m"), *deltas])
 
     assert last["response"]["output"][0]["namespace"] == "docs"
     assert said(created(), completed(last["response"]["output"])) == [Use("c", "search", {}, namespace="docs")]

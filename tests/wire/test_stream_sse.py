@@ -6,37 +6,48 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.wire.sse import DONE, Event, EventReader, EventTooLongError, event, text
+from ferrule.wire.sse import DONE, EventReader, EventTooLongError, ServerSentEvent, event, text
 
 STREAMS = [
-    pytest.param(b"data: a\n\n", [Event("", b"a")], id="line-feeds"),
-    pytest.param(b"data: a\r\n\r\n", [Event("", b"a")], id="returns-and-line-feeds"),
-    pytest.param(b"data: a\r\rdata: b\r\r", [Event("", b"a"), Event("", b"b")], id="returns"),
-    pytest.param(b"data: a\r\n\ndata: b\n\r\n", [Event("", b"a"), Event("", b"b")], id="mixed-line-ends"),
-    pytest.param(b"event: ping\ndata: {}\n\n", [Event("ping", b"{}")], id="named"),
-    pytest.param(b"data: {}\nevent: ping\n\n", [Event("ping", b"{}")], id="name-after-data"),
-    pytest.param(b"data:a\n\n", [Event("", b"a")], id="no-space"),
-    pytest.param(b"data:  a\n\n", [Event("", b" a")], id="two-spaces"),
-    pytest.param(b"data: a\ndata: b\n\n", [Event("", b"a\nb")], id="data-in-lines"),
-    pytest.param(b"event: x\ndata: a\ndata: b\n\n", [Event("x", b"a\nb")], id="named-data-in-lines"),
-    pytest.param(b"data\n\n", [Event("", b"")], id="field-without-colon"),
-    pytest.param(b": hello\n\ndata: a\n\n", [Event("", b"a")], id="comment"),
-    pytest.param(b": hello\ndata: a\n: more\n\n", [Event("", b"a")], id="comments-around-data"),
-    pytest.param(b"id: 7\nretry: 10\ndata: a\n\n", [Event("", b"a")], id="other-fields"),
-    pytest.param(b"event: ping\n\ndata: a\n\n", [Event("", b"a")], id="a-name-holds-for-its-own-event-only"),
-    pytest.param(b"\n\n\n\ndata: a\n\n\n\n\ndata: b\n\n\n", [Event("", b"a"), Event("", b"b")], id="empty-lines"),
-    pytest.param(b"\xef\xbb\xbfdata: a\n\n", [Event("", b"a")], id="byte-order-mark"),
-    pytest.param(b"data: a\n\ndata: [DONE]", [Event("", b"a"), DONE], id="no-blank-line-at-the-end"),
-    pytest.param(b"data: a\n\ndata: [DONE]\n", [Event("", b"a"), DONE], id="half-a-blank-line-at-the-end"),
-    pytest.param("data: ü€😀\n\n".encode(), [Event("", "ü€😀".encode())], id="text-of-many-bytes"),
+    pytest.param(b"data: a\n\n", [ServerSentEvent("", b"a")], id="line-feeds"),
+    pytest.param(b"data: a\r\n\r\n", [ServerSentEvent("", b"a")], id="returns-and-line-feeds"),
+    pytest.param(b"data: a\r\rdata: b\r\r", [ServerSentEvent("", b"a"), ServerSentEvent("", b"b")], id="returns"),
+    pytest.param(
+        b"data: a\r\n\ndata: b\n\r\n", [ServerSentEvent("", b"a"), ServerSentEvent("", b"b")], id="mixed-line-ends"
+    ),
+    pytest.param(b"event: ping\ndata: {}\n\n", [ServerSentEvent("ping", b"{}")], id="named"),
+    pytest.param(b"data: {}\nevent: ping\n\n", [ServerSentEvent("ping", b"{}")], id="name-after-data"),
+    pytest.param(b"data:a\n\n", [ServerSentEvent("", b"a")], id="no-space"),
+    pytest.param(b"data:  a\n\n", [ServerSentEvent("", b" a")], id="two-spaces"),
+    pytest.param(b"data: a\ndata: b\n\n", [ServerSentEvent("", b"a\nb")], id="data-in-lines"),
+    pytest.param(b"event: x\ndata: a\ndata: b\n\n", [ServerSentEvent("x", b"a\nb")], id="named-data-in-lines"),
+    pytest.param(b"data\n\n", [ServerSentEvent("", b"")], id="field-without-colon"),
+    pytest.param(b": hello\n\ndata: a\n\n", [ServerSentEvent("", b"a")], id="comment"),
+    pytest.param(b": hello\ndata: a\n: more\n\n", [ServerSentEvent("", b"a")], id="comments-around-data"),
+    pytest.param(b"id: 7\nretry: 10\ndata: a\n\n", [ServerSentEvent("", b"a")], id="other-fields"),
+    pytest.param(b"event: ping\n\ndata: a\n\n", [ServerSentEvent("", b"a")], id="a-name-holds-for-its-own-event-only"),
+    pytest.param(
+        b"\n\n\n\ndata: a\n\n\n\n\ndata: b\n\n\n",
+        [ServerSentEvent("", b"a"), ServerSentEvent("", b"b")],
+        id="empty-lines",
+    ),
+    pytest.param(b"\xef\xbb\xbfdata: a\n\n", [ServerSentEvent("", b"a")], id="byte-order-mark"),
+    pytest.param(b"data: a\n\ndata: [DONE]", [ServerSentEvent("", b"a"), DONE], id="no-blank-line-at-the-end"),
+    pytest.param(b"data: a\n\ndata: [DONE]\n", [ServerSentEvent("", b"a"), DONE], id="half-a-blank-line-at-the-end"),
+    pytest.param("data: ü€😀\n\n".encode(), [ServerSentEvent("", "ü€😀".encode())], id="text-of-many-bytes"),
     pytest.param(
         b"event: x\ndata: 1\n\nevent: x\ndata: 2\ndata: 3\n\nevent: x\ndata: 4\n\ndata: 5\n\n",
-        [Event("x", b"1"), Event("x", b"2\n3"), Event("x", b"4"), Event("", b"5")],
+        [
+            ServerSentEvent("x", b"1"),
+            ServerSentEvent("x", b"2\n3"),
+            ServerSentEvent("x", b"4"),
+            ServerSentEvent("", b"5"),
+        ],
         id="events-that-begin-alike",
     ),
     pytest.param(
         b"data: x\nevent: data: z\n\ndata: x\nevent: data: y\n\n",
-        [Event("data: z", b"x"), Event("data: y", b"x")],
+        [ServerSentEvent("data: z", b"x"), ServerSentEvent("data: y", b"x")],
         id="a-name-that-looks-like-data",
     ),
     pytest.param(b"", [], id="nothing"),
@@ -83,7 +94,7 @@ def test_an_event_that_is_too_long_is_refused_in_whatever_pieces_it_comes(size, 
 
     def outcome(pieces):
         reader = EventReader(limit_bytes=20)
-        found: list[Event | str] = []
+        found: list[ServerSentEvent | str] = []
         try:
             for piece in pieces:
                 found += reader.feed(piece)
@@ -94,7 +105,7 @@ def test_an_event_that_is_too_long_is_refused_in_whatever_pieces_it_comes(size, 
 
     one, many = outcome([stream]), outcome([stream[at : at + step] for at in range(0, len(stream), step)])
 
-    assert one == many == [Event("", b"ok"), "too long" if size > 14 else Event("", b"x" * size)]
+    assert one == many == [ServerSentEvent("", b"ok"), "too long" if size > 14 else ServerSentEvent("", b"x" * size)]
 
 
 def test_after_an_event_that_is_too_long_nothing_is_read():

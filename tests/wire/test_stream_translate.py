@@ -2,26 +2,34 @@
 
 import pytest
 
-from ferrule.wire.anthropic.reader import AnthropicReader
-from ferrule.wire.anthropic.writer import AnthropicWriter
-from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.gemini.writer import GeminiWriter
-from ferrule.wire.openai_chat.reader import ChatReader
-from ferrule.wire.openai_chat.writer import ChatWriter
-from ferrule.wire.openai_responses.writer import ResponsesWriter
+from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
+from ferrule.wire.gemini_stream import GeminiWriter
+from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
+from ferrule.wire.openai_responses_stream import ResponsesWriter
+from ferrule.wire.shape import uncarried
 from ferrule.wire.sse import LIMIT_BYTES
-from ferrule.wire.thinking import uncarried
 from ferrule.wire.translate import CUT, Translator, translate, translate_live
-from ferrule.wire.turn import Thinking
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Broke,
+    Delta,
+    TextPiece,
+    Thinking,
+    ThinkingPiece,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 from tests.wire.streams import WRITERS, check_messages, parsed, raw, written
 
 ANSWER: list[Delta] = [
-    Begun("m", "x"),
+    AnswerStart("m", "x"),
     TextPiece("Hi"),
     UseBegun(0, "c", "f"),
     UsePiece(0, "{}"),
     UseEnded(0),
-    Ended("tools"),
+    AnswerEnd("tools"),
 ]
 
 
@@ -82,7 +90,7 @@ def test_after_the_end_there_is_nothing():
 
 
 def test_an_error_of_one_api_is_an_error_of_the_other():
-    stream = raw(ChatWriter(), [Begun("m", "x"), Broke("Boom", "server_error"), Ended("end")])
+    stream = raw(ChatWriter(), [AnswerStart("m", "x"), Broke("Boom", "server_error"), AnswerEnd("end")])
 
     found = parsed(b"".join(translate(ChatReader(), AnthropicWriter(), [stream])))
 
@@ -92,7 +100,7 @@ def test_an_error_of_one_api_is_an_error_of_the_other():
 
 @pytest.mark.parametrize("target", WRITERS)
 def test_a_stream_that_stops_before_the_answer_does_is_an_error(target):
-    stream = raw(ChatWriter(), [Begun("m", "x"), TextPiece("Hi"), UseBegun(0, "c", "f"), UsePiece(0, '{"a"')])
+    stream = raw(ChatWriter(), [AnswerStart("m", "x"), TextPiece("Hi"), UseBegun(0, "c", "f"), UsePiece(0, '{"a"')])
 
     *_, last = parsed(b"".join(translate(ChatReader(), WRITERS[target](), [stream])))
 
@@ -100,7 +108,7 @@ def test_a_stream_that_stops_before_the_answer_does_is_an_error(target):
 
 
 def thinking(*pieces):
-    return [Begun("m", "x"), *pieces, UseBegun(0, "c", "f"), UsePiece(0, "{}"), UseEnded(0), Ended("tools")]
+    return [AnswerStart("m", "x"), *pieces, UseBegun(0, "c", "f"), UsePiece(0, "{}"), UseEnded(0), AnswerEnd("tools")]
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ferrule.core.call import Call
+from ferrule.core.call import Call, Failure, Reply, Status
+from ferrule.core.content import Image, Text
 from ferrule.core.errors import ConfigError
-from ferrule.core.reply import Failure, Reply, Status
-from ferrule.wire.turn import Image, Result, Text, Use
+from ferrule.wire.turn import Result, Use
 from ferrule.wire.wire import WIRES, call_of, load_wire, result_of
 from tests.architecture.project import python
 

@@ -5,21 +5,21 @@ import stat
 import subprocess
 from pathlib import Path
 
-from ferrule.workspace.checkpoint import Checkpoints
-from ferrule.workspace.checkpoint_store import Limits
-from ferrule.workspace.journal import Journal
-from ferrule.workspace.ledger import fingerprint
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.restore import Move, Restorer
+from ferrule.checkpoints.checkpoint import Checkpoints
+from ferrule.checkpoints.restore import Move, Restorer
+from ferrule.checkpoints.store import CheckpointLimits
+from ferrule.files.jail import Jail
+from ferrule.files.journal import Journal
+from ferrule.files.ledger import fingerprint
 
 MB = 1 << 20
-LIMITS = Limits(MB, 50 * MB)
+LIMITS = CheckpointLimits(MB, 50 * MB)
 
 
 class Kept:
     """A workspace whose changes are kept."""
 
-    def __init__(self, folder: Path, limits: Limits = LIMITS) -> None:
+    def __init__(self, folder: Path, limits: CheckpointLimits = LIMITS) -> None:
         self.root = folder / "work"
         self.root.mkdir(exist_ok=True)
         self.state = folder / "state"

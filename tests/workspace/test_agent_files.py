@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.workspace.agent_file import MOST_BYTES, read_agent
-from ferrule.workspace.agent_files import MOST_FILES, AgentFiles
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.skill import Unusable
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.tools.agents.kinds import MOST_BYTES, MOST_FILES, AgentFiles, read_agent
+from ferrule.tools.skills.skills import Unusable
 
 HEAD = "---\nname: reviewer\ndescription: Reviews changes.\n"
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.workspace.kept import MB, Kept, lay_out
 
+from ferrule.checkpoints.blobs import Blobs
+from ferrule.checkpoints.restore import Move
 from ferrule.core.errors import ToolFailure
-from ferrule.workspace.blobs import Blobs
-from ferrule.workspace.ledger import fingerprint
-from ferrule.workspace.restore import Move
+from ferrule.files.ledger import fingerprint
 
 
 @pytest.fixture

@@ -1,8 +1,8 @@
 """Commands from files: names, front matter, trust."""
 
-from ferrule.permissions.code import code_files
-from ferrule.workspace.command_files import command_files
-from ferrule.workspace.skill_text import compose
+from ferrule.permissions.trust import code_files
+from ferrule.tools.skills.commands import command_files
+from ferrule.tools.skills.text import compose
 
 
 def put(folder, name, text):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.workspace.committed import Committed
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.precious import Precious
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.git.committed import Committed
+from ferrule.sandbox.hidden import Precious
 
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
 

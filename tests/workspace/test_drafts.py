@@ -9,14 +9,12 @@ import sys
 import pytest
 from tests.direct import Direct
 
+from ferrule.checkpoints.undo import Drafts, Undo
 from ferrule.core.errors import ToolFailure
-from ferrule.support.locks import try_lock
-from ferrule.tools.files.edit import Edit
+from ferrule.files.transaction import Writer
+from ferrule.system.locks import try_lock
+from ferrule.tools.files.edit import Edit, Write
 from ferrule.tools.files.read import Read
-from ferrule.tools.files.write import Write
-from ferrule.workspace.drafts import Drafts
-from ferrule.workspace.transaction import Writer
-from ferrule.workspace.undo import Undo
 
 
 class Hand(Direct):
@@ -202,7 +200,7 @@ def test_a_beginning_that_fails_leaves_nothing_after_its_end(home, root, tmp_pat
 
 
 def test_too_much_is_refused(home, root, tmp_path, monkeypatch):
-    monkeypatch.setattr("ferrule.workspace.drafts.TOTAL_BYTES", 10)
+    monkeypatch.setattr("ferrule.checkpoints.undo.TOTAL_BYTES", 10)
     drafts = Drafts(home.jail, str(tmp_path / "drafts"))
     with pytest.raises(ToolFailure) as raised:
         drafts.begin([str(root / "a.txt"), str(root / "b.txt")])
@@ -214,8 +212,8 @@ def test_too_much_is_refused(home, root, tmp_path, monkeypatch):
 
 KILLED = """
 import os, signal, sys
-from ferrule.workspace.drafts import Drafts
-from ferrule.workspace.paths import Jail
+from ferrule.checkpoints.undo import Drafts
+from ferrule.files.jail import Jail
 drafts = Drafts(Jail(sys.argv[1]), sys.argv[2])
 drafts.begin([os.path.join(sys.argv[1], "a.txt")])
 os.kill(os.getpid(), signal.SIGKILL)
@@ -247,7 +245,7 @@ def test_a_lock_that_another_sweep_has_taken_is_given_up(home, root, tmp_path, m
         tries.append(descriptor)
         return len(tries) > 1 and try_lock(descriptor)
 
-    monkeypatch.setattr("ferrule.workspace.drafts.try_lock", shy)
+    monkeypatch.setattr("ferrule.checkpoints.undo.try_lock", shy)
     drafts = Drafts(home.jail, str(tmp_path / "drafts"))
     drafts.begin([str(root / "a.txt")])
 

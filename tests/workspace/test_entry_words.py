@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from ferrule.workspace.entry_words import entry_words
-from ferrule.workspace.journal import Entry, FileChange, NodeChange
+from ferrule.checkpoints.rewind import entry_words
+from ferrule.files.journal import FileChange, JournalEntry, NodeChange
 
 
 def files(*names):
@@ -21,24 +21,32 @@ def nodes(count):
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        pytest.param(Entry(id="1", kind="edit", files=files("a")), "edit of a", id="one file"),
-        pytest.param(Entry(id="1", kind="patch", files=files(*"abcdef")), "patch of a, b, c, d, e, f", id="some"),
+        pytest.param(JournalEntry(id="1", kind="edit", files=files("a")), "edit of a", id="one file"),
         pytest.param(
-            Entry(id="1", kind="patch", files=files(*"abcdefgh")), "patch of a, b, c, d, e, f and 2 more", id="many"
+            JournalEntry(id="1", kind="patch", files=files(*"abcdef")), "patch of a, b, c, d, e, f", id="some"
         ),
-        pytest.param(Entry(id="1", kind="rewind", files=files("a"), nodes=nodes(1)), "rewind of a, 0", id="a rewind"),
         pytest.param(
-            Entry(id="1", kind="command", about="npm run fmt", nodes=nodes(3)),
+            JournalEntry(id="1", kind="patch", files=files(*"abcdefgh")),
+            "patch of a, b, c, d, e, f and 2 more",
+            id="many",
+        ),
+        pytest.param(
+            JournalEntry(id="1", kind="rewind", files=files("a"), nodes=nodes(1)), "rewind of a, 0", id="a rewind"
+        ),
+        pytest.param(
+            JournalEntry(id="1", kind="command", about="npm run fmt", nodes=nodes(3)),
             "command `npm run fmt`: 3 files",
             id="a command",
         ),
         pytest.param(
-            Entry(id="1", kind="command", about="for x in a b\ndo\n  touch $x\ndone", nodes=nodes(1)),
+            JournalEntry(id="1", kind="command", about="for x in a b\ndo\n  touch $x\ndone", nodes=nodes(1)),
             "command `for x in a b do touch $x done`: 1 file",
             id="lines",
         ),
         pytest.param(
-            Entry(id="1", kind="command", about="x" * 200, nodes=nodes(1)), f"command `{'x' * 79}…`: 1 file", id="long"
+            JournalEntry(id="1", kind="command", about="x" * 200, nodes=nodes(1)),
+            f"command `{'x' * 79}…`: 1 file",
+            id="long",
         ),
     ],
 )

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.workspace.explain import LIMIT_CHARACTERS, explain, explain_ambiguous
-from ferrule.workspace.match import Ambiguous, Missing, find
-from ferrule.workspace.textfile import parse
+from ferrule.files.explain import LIMIT_CHARACTERS, explain, explain_ambiguous
+from ferrule.files.match import Ambiguous, Missing, find
+from ferrule.files.text import parse
 
 SOURCE = """\
 import math

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.workspace.formatters import MOST_BYTES, TABLE, choose, explain_missing, known, upwards
+from ferrule.tools.files.format import MOST_BYTES, TABLE, choose, explain_missing, known, upwards
 
 BLACK, RUFF, RUFF_FORMAT = "[tool.black]\n", "[tool.ruff]\n", "[tool.ruff.format]\n"
 PACKAGE = '{"devDependencies": {"prettier": "^3"}}'

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from ferrule.workspace.git_exclude import exclude_files
+from ferrule.sandbox.hidden import exclude_files
 
 
 def git(folder, *words: str) -> str:

@@ -8,9 +8,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ToolFailure
-from ferrule.workspace.guarded import PROTECTED, READABLE, SECRET, Guard
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.secrets import ENVIRONMENTS, NAMED
+from ferrule.files.guard import PROTECTED, Guard
+from ferrule.files.jail import Jail
+from ferrule.files.secrets import ENVIRONMENTS, NAMED, READABLE, SECRET
 
 SECRETS = [
     ".env",

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.workspace import guidance as subject
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.guidance import FILE_BYTES, MOST_BYTES, MOST_FILES, NAMES, Guidance, Guide, guidance_in
-from ferrule.workspace.paths import Jail
+from ferrule.files import guidance as subject
+from ferrule.files.guard import Guard
+from ferrule.files.guidance import FILE_BYTES, MOST_BYTES, MOST_FILES, NAMES, Guidance, Guide, guidance_in
+from ferrule.files.jail import Jail
 
 
 @pytest.fixture

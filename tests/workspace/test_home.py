@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ferrule.workspace.home import environments, home_view, missed
+from ferrule.sandbox.home import environments, home_view, missed
 
 
 def make(home, *paths):

@@ -5,11 +5,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.patches import codex_patch, is_sayable, update
 
-from ferrule.workspace.hunks import LIMIT_LISTED, Placed, Unplaced, place
-from ferrule.workspace.patch import LIMIT_CHARACTERS, Hunk, Malformed, Section, parse
-from ferrule.workspace.textfile import TextFile, splice
-from ferrule.workspace.textfile import parse as parse_file
-from ferrule.workspace.unplaced import explain_unplaced
+from ferrule.files.explain import explain_unplaced
+from ferrule.files.patch import LIMIT_CHARACTERS, LIMIT_LISTED, Hunk, Malformed, Placed, Section, Unplaced, parse, place
+from ferrule.files.text import TextFile, splice
+from ferrule.files.text import parse as parse_file
 
 LINES = st.lists(
     st.sampled_from(["a", "b", "c", "", "  a", "\tb", "x = 1", "é", "}", "*** End Patch", "@@ a"]), max_size=12

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from tests.faults.desk import Desk, picture
 
 from ferrule.core.errors import ToolFailure
-from ferrule.workspace.journal import Entry, FileChange, Journal
-from ferrule.workspace.ledger import Ledger, fingerprint, fingerprint_at
-from ferrule.workspace.sealed import DamagedError, read_both, read_head, sealed
+from ferrule.files.journal import DamagedError, FileChange, Journal, JournalEntry, read_both, read_head, sealed
+from ferrule.files.ledger import Ledger, fingerprint, fingerprint_at
 
 
 class Note(msgspec.Struct):
@@ -39,7 +38,7 @@ def change(path: object, before: bytes | None, after: bytes | None, **more: Any)
     )
 
 
-def committed(journal: Journal, payload: bytes = b"") -> Entry:
+def committed(journal: Journal, payload: bytes = b"") -> JournalEntry:
     pending = journal.announce("write", [], payload)
     journal.commit(pending)
     return pending.entry
@@ -330,7 +329,7 @@ def test_a_sealed_file_of_another_kind_is_damaged(tmp_path):
     (tmp_path / "file").write_bytes(sealed(Note("text"), b""))
 
     with pytest.raises(DamagedError, match="another version"):
-        read_head(str(tmp_path / "file"), Entry)
+        read_head(str(tmp_path / "file"), JournalEntry)
 
 
 @pytest.mark.parametrize("seed", range(12))

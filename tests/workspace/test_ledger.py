@@ -1,6 +1,6 @@
 """The ledger: what each call has shown, what is forgotten with it, and what is told to be kept."""
 
-from ferrule.workspace.ledger import Ledger, Shown, Sight, Sights, fingerprint
+from ferrule.files.ledger import FileWindowRecord, Ledger, Sight, Sights, fingerprint
 
 ONE, TWO = fingerprint(b"one"), fingerprint(b"two")
 
@@ -38,7 +38,9 @@ def test_news_are_told_once():
     ledger.of("c2").forget("/b")
     ledger.of("c2").forget("/c")
 
-    assert first == Sights({"/a": Sight(ONE, "c1"), "/b": Sight(ONE, "c1")}, (Shown("/a", 1, None, ONE, "c1"),))
+    assert first == Sights(
+        {"/a": Sight(ONE, "c1"), "/b": Sight(ONE, "c1")}, (FileWindowRecord("/a", 1, None, ONE, "c1"),)
+    )
     assert ledger.take_news() == Sights({"/a": Sight(TWO, "c2"), "/b": Sight("", "c2")})
     assert ledger.take_news() is None
 
@@ -55,7 +57,10 @@ def test_what_was_put_back_is_still_of_the_call_that_showed_it():
 def test_what_was_told_is_known_again_without_what_only_calls_have_shown_that_are_gone():
     told = [
         Sights({"/a": Sight(ONE, "c1"), "/b": Sight(ONE, "c1"), "/c": Sight(ONE, "c1"), "/d": Sight(ONE, "c1")}),
-        Sights({"/a": Sight(TWO, "c2"), "/b": Sight("", "c2"), "/c": Sight("", "")}, (Shown("/a", 1, 2, TWO, "c2"),)),
+        Sights(
+            {"/a": Sight(TWO, "c2"), "/b": Sight("", "c2"), "/c": Sight("", "")},
+            (FileWindowRecord("/a", 1, 2, TWO, "c2"),),
+        ),
     ]
     ledger, whole = Ledger(), Ledger()
     ledger.restore(told, {"c1"}.__contains__)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from ferrule.workspace.match import Ambiguous, Found, Missing, find
-from ferrule.workspace.textfile import Splice, TextFile, parse, splice
+from ferrule.files.match import Ambiguous, EditMatch, Missing, find
+from ferrule.files.text import Splice, TextFile, parse, splice
 
 ENDS = st.sampled_from(["\n", "\r\n"])
 BLANKS = st.sampled_from(["", "", " ", "\t", "  "])
@@ -38,7 +38,7 @@ def text_file(text: str) -> TextFile:
 def edited(text: str, old: str, new: str, *, everywhere: bool = False) -> str:
     file = text_file(text)
     outcome = find(file, old, new, everywhere=everywhere)
-    assert isinstance(outcome, Found), outcome
+    assert isinstance(outcome, EditMatch), outcome
     return splice(file, outcome.splices).decode()
 
 
@@ -63,7 +63,7 @@ def test_bytes_outside_of_the_places_never_change(case: tuple[str, str], new: st
     text, old = case
     file = text_file(text)
     outcome = find(file, old, new, everywhere=everywhere)
-    if not isinstance(outcome, Found):
+    if not isinstance(outcome, EditMatch):
         return
     raw = splice(file, outcome.splices)
 
@@ -83,7 +83,7 @@ def test_only_one_place_is_ever_found_unless_everywhere_is_meant(case: tuple[str
     outcome = find(text_file(text), old, new, everywhere=False)
 
     match outcome:
-        case Found():
+        case EditMatch():
             assert len(outcome.lines) == 1
             assert len(outcome.splices) <= 1
         case Ambiguous():
@@ -101,7 +101,7 @@ def test_what_is_exactly_there_decides_alone(case: tuple[str, str], new: str):
     outcome = find(text_file(text), old, new, everywhere=False)
 
     if len(starts) == 1:
-        assert isinstance(outcome, Found)
+        assert isinstance(outcome, EditMatch)
         assert outcome.rung == "exact"
     elif starts:
         mark = "\n" if "\n" in text else "\r"
@@ -124,7 +124,7 @@ def test_a_loose_place_reads_as_if_the_looseness_were_not_there(case: tuple[str,
     text, old = (part.replace("x\ry", "xy") for part in case)
     file = text_file(text)
     outcome = find(file, old, new, everywhere=False)
-    if not isinstance(outcome, Found) or outcome.rung not in {"line-endings", "trailing-blanks"}:
+    if not isinstance(outcome, EditMatch) or outcome.rung not in {"line-endings", "trailing-blanks"}:
         return
     simple = unix if outcome.rung == "line-endings" else unblanked
     *_, last = unix(old).split("\n")
@@ -133,7 +133,7 @@ def test_a_loose_place_reads_as_if_the_looseness_were_not_there(case: tuple[str,
     # At its edges a text may stand inside a line, where the file keeps its own blanks.
     new = f"{unix(old).split(chr(10))[0]}\n{new}\n{last}"
     outcome = find(file, old, new, everywhere=False)
-    assert isinstance(outcome, Found)
+    assert isinstance(outcome, EditMatch)
 
     start = starts.pop()
     assert not starts
@@ -150,7 +150,7 @@ def test_a_crlf_file_edited_with_lf_text_stays_crlf(lines: list[str], data: st.D
     text = "\r\n".join(lines) + "\r\n"
     file = text_file(text)
     outcome = find(file, old, new, everywhere=True)
-    if not isinstance(outcome, Found):
+    if not isinstance(outcome, EditMatch):
         return
 
     assert not re.search(r"\r(?!\n)|(?<!\r)\n", splice(file, outcome.splices).decode())
@@ -162,7 +162,7 @@ def test_an_edit_can_be_taken_back_by_the_opposite_edit(case: tuple[str, str]):
     text, old = text.replace("\r", ""), old.replace("\r", "") or "a"
     file = text_file(text)
     outcome = find(file, old, "<unique>", everywhere=False)
-    if not isinstance(outcome, Found) or outcome.rung != "exact":
+    if not isinstance(outcome, EditMatch) or outcome.rung != "exact":
         return
 
     assert edited(edited(text, old, "<unique>"), "<unique>", old) == text
@@ -174,7 +174,7 @@ def test_the_reported_lines_hold_the_new_text(case: tuple[str, str], new: str, e
     text, old = (part.replace("x\ry", "xy") for part in case)
     file = text_file(text)
     outcome = find(file, old, new, everywhere=everywhere)
-    if not isinstance(outcome, Found):
+    if not isinstance(outcome, EditMatch):
         return
     lines = unix(splice(file, outcome.splices).decode()).split("\n")
 
@@ -198,7 +198,7 @@ def test_a_shift_carries_the_new_text_along(old: list[tuple[int, str]], new: lis
     text = f"<begin>\n{deep}<end>\n"
     file = text_file(text)
     outcome = find(file, block(old, unit), block(new, unit), everywhere=False)
-    if not isinstance(outcome, Found) or outcome.rung != "indentation":
+    if not isinstance(outcome, EditMatch) or outcome.rung != "indentation":
         return
 
     expected = f"<begin>\n{textwrap.indent(block(new, unit), unit * by)}<end>\n"
@@ -209,7 +209,7 @@ def test_a_shift_carries_the_new_text_along(old: list[tuple[int, str]], new: lis
         textwrap.indent(block(new, unit), unit * by),
         everywhere=False,
     )
-    if isinstance(back, Found):
+    if isinstance(back, EditMatch):
         plain = text_file(f"<begin>\n{block(old, unit)}<end>\n")
         assert splice(plain, back.splices).decode() == f"<begin>\n{block(new, unit)}<end>\n"
 
@@ -225,7 +225,7 @@ def test_tabs_for_spaces_carry_the_new_text_along(
     levels = {level for level, line in old if line}
     assume(len(levels) > 1 or (by == 0 and all(level in levels for level, line in new if line)))
 
-    assert isinstance(outcome, Found)
+    assert isinstance(outcome, EditMatch)
     expected = f"<begin>\n{textwrap.indent(block(new, theirs), theirs * by)}<end>\n"
     assert splice(file, outcome.splices).decode() == expected
 
@@ -391,18 +391,18 @@ def test_everywhere_takes_every_place_of_the_first_rung_that_has_one(text: str, 
 def test_the_lines_of_the_new_text_are_told(text: str, old: str, new: str, lines: tuple[int, int]):
     outcome = find(text_file(text), old, new, everywhere=False)
 
-    assert isinstance(outcome, Found)
+    assert isinstance(outcome, EditMatch)
     assert outcome.lines == (lines,)
 
 
 def test_an_edit_that_is_only_loosely_another_text_changes_nothing():
-    assert find(text_file("a\nb\n"), "a \nb", "a\nb", everywhere=False) == Found("trailing-blanks", (), ((1, 2),))
+    assert find(text_file("a\nb\n"), "a \nb", "a\nb", everywhere=False) == EditMatch("trailing-blanks", (), ((1, 2),))
 
 
 def test_a_loose_place_is_narrowed_to_what_changes():
     outcome = find(text_file("a  \nb\nc\t\n"), "a\nb\nc", "a\nx\nc", everywhere=False)
 
-    assert outcome == Found("trailing-blanks", (Splice(4, 6, "x\n"),), ((1, 3),))
+    assert outcome == EditMatch("trailing-blanks", (Splice(4, 6, "x\n"),), ((1, 3),))
 
 
 def test_an_empty_old_text_has_no_place():

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.frontmatter import MOST_CHARS
-from ferrule.workspace.mentions import Walk, condition, mentions, parts
+from ferrule.files.frontmatter import MOST_CHARS
+from ferrule.files.guidance import PatternFinder, condition, mentions, parts
 
 
 def shortest(text: str) -> list[str]:
@@ -150,7 +150,7 @@ def test_a_walk_does_not_enter_linked_or_hidden_folders_or_leave_its_reach(tmp_p
     (tmp_path / "a" / "link").symlink_to(tmp_path / "elsewhere")
     top = str(tmp_path / "a")
 
-    assert Walk(100).files("**/*.md", top, [top]) == [f"{top}/b.md"]
-    assert Walk(100).files(".hidden/*.md", top, [top]) == [f"{top}/.hidden/c.md"]
-    assert Walk(100).files("../elsewhere/*.md", top, [top]) == []
-    assert Walk(0).files("**/*.md", top, [top]) == []
+    assert PatternFinder(100).files("**/*.md", top, [top]) == [f"{top}/b.md"]
+    assert PatternFinder(100).files(".hidden/*.md", top, [top]) == [f"{top}/.hidden/c.md"]
+    assert PatternFinder(100).files("../elsewhere/*.md", top, [top]) == []
+    assert PatternFinder(0).files("**/*.md", top, [top]) == []

@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.core.outcomes import Cell, CellOutput, Notebook, Picture
-from ferrule.workspace import notebook
-from ferrule.workspace.celledit import AmbiguousCell, NoCell, edit_cell
-from ferrule.workspace.notebook import BadNotebook, outline, read_notebook
+from ferrule.core.content import Cell, CellOutput, Notebook, Picture
+from ferrule.files import notebook
+from ferrule.files.notebook import AmbiguousCell, BadNotebook, NoCell, edit_cell, outline, read_notebook
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 GIF = b"GIF89a" + bytes(20)
@@ -567,8 +566,8 @@ def test_of_two_members_with_one_name_the_last_counts():
 
 def test_an_edit_does_not_make_a_notebook_that_cannot_be_read(monkeypatch):
     raw = written(THREE)
-    monkeypatch.setattr("ferrule.workspace.celledit.MOST_BYTES", len(raw))
-    monkeypatch.setattr("ferrule.workspace.celledit.MOST_CELLS", 3)
+    monkeypatch.setattr("ferrule.files.notebook.MOST_BYTES", len(raw))
+    monkeypatch.setattr("ferrule.files.notebook.MOST_CELLS", 3)
 
     with pytest.raises(BadNotebook, match="would have"):
         edit_cell(raw, cell_id="aa", source="x" * 100)

@@ -10,8 +10,8 @@ from tests.descriptors import open_now
 from tests.faults.desk import Desk, picture
 
 from ferrule.core.errors import ToolFailure
-from ferrule.workspace.paths import Jail, Outside
-from ferrule.workspace.transaction import read_file
+from ferrule.files.jail import Jail, Outside
+from ferrule.files.transaction import read_file
 
 NAMES = st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ToolFailure
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.plan_file import MOST_CHARS, PlanFolder, _slug, read_plan
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.tools.plan import PLAN_CHARS, PlanFolder, _slug, read_plan
 
 
 @pytest.fixture
@@ -81,8 +81,8 @@ def test_a_plan_is_read_as_it_is(tmp_path):
     [
         pytest.param(lambda path: None, "There is no plan yet", id="missing"),
         pytest.param(lambda path: path.write_text(" \n"), "is empty", id="empty"),
-        pytest.param(lambda path: path.write_text("x" * (MOST_CHARS + 1)), "more than 50,000", id="long"),
-        pytest.param(lambda path: path.write_text("€" * (4 * MOST_CHARS)), "too much|more than", id="very-long"),
+        pytest.param(lambda path: path.write_text("x" * (PLAN_CHARS + 1)), "more than 50,000", id="long"),
+        pytest.param(lambda path: path.write_text("€" * (4 * PLAN_CHARS)), "too much|more than", id="very-long"),
         pytest.param(lambda path: path.write_bytes(b"\xff\xfe"), "not UTF-8", id="binary"),
         pytest.param(lambda path: path.symlink_to("secret.md"), "cannot be read", id="link"),
         pytest.param(lambda path: path.mkdir(), "no regular file|cannot be read", id="folder"),

@@ -8,9 +8,9 @@ import threading
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.precious import Precious
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.sandbox.hidden import Precious
 
 NAMES = st.sampled_from(
     ["a", "b", "objects", "node_modules", ".git", ".env", "HEAD", "hooks", "x.py", "id_rsa", ".ssh"]

@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.workspace import ranked_files
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.identifiers import asked, stem, terms
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.ranked import PIECE_LINES, Ranked, region
-from ferrule.workspace.ranked_files import RankedFiles
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.tools.agents import finder
+from ferrule.tools.agents.finder import PIECE_LINES, Ranked, RankedFiles, asked, region, stem, terms
 
 
 @pytest.mark.parametrize(
@@ -252,7 +250,7 @@ def test_no_link_is_followed(files, root, tmp_path):
 
 
 def test_too_many_files_are_counted_and_the_deepest_left_out(files, root, monkeypatch):
-    monkeypatch.setattr(ranked_files, "MOST_FILES", 2)
+    monkeypatch.setattr(finder, "MOST_FILES", 2)
     (root / "deep").mkdir()
     for name in ("a.py", "b.py", "deep/c.py"):
         (root / name).write_text("apple\n")
@@ -263,7 +261,7 @@ def test_too_many_files_are_counted_and_the_deepest_left_out(files, root, monkey
 
 
 def test_of_too_much_text_the_short_files_are_held_whole_and_the_long_ones_begun(files, root, monkeypatch):
-    monkeypatch.setattr(ranked_files, "TOTAL_BYTES", 3 * ranked_files._NAME_BYTES + 400)
+    monkeypatch.setattr(finder, "TOTAL_BYTES", 3 * finder._NAME_BYTES + 400)
     (root / "deep" / "er").mkdir(parents=True)
     (root / "short.py").write_text("plum\n")
     (root / "long.py").write_text("apple\n" + "filler\n" * 500 + "cherry\n")
@@ -278,10 +276,10 @@ def test_of_too_much_text_the_short_files_are_held_whole_and_the_long_ones_begun
 
 
 def test_what_is_not_held_takes_no_room_from_what_is(files, root, monkeypatch):
-    monkeypatch.setattr(ranked_files, "TOTAL_BYTES", 1 << 20)
+    monkeypatch.setattr(finder, "TOTAL_BYTES", 1 << 20)
     for number in range(4):
         with open(root / f"{number}.bin", "wb") as file:
-            file.truncate(ranked_files.FILE_BYTES + 1)
+            file.truncate(finder.FILE_BYTES + 1)
     (root / "deep").mkdir()
     (root / "deep" / "code.py").write_text("filler\n" * 5000 + "apple\n")
 
@@ -290,7 +288,7 @@ def test_what_is_not_held_takes_no_room_from_what_is(files, root, monkeypatch):
 
 
 def test_a_file_more_does_not_have_all_the_others_read_again(files, root, monkeypatch):
-    monkeypatch.setattr(ranked_files, "TOTAL_BYTES", 60_000)
+    monkeypatch.setattr(finder, "TOTAL_BYTES", 60_000)
     for number in range(50):
         (root / f"{number}.py").write_text("filler\n" * 1000)
     refresh(files, root)
@@ -317,7 +315,7 @@ def test_it_stops_when_nobody_waits_any_more_and_goes_on_later(files, root):
 
 
 def test_it_says_how_far_it_is(files, root, monkeypatch):
-    monkeypatch.setattr(ranked_files, "_TELL_EVERY", 2)
+    monkeypatch.setattr(finder, "_TELL_EVERY", 2)
     for number in range(5):
         (root / f"{number}.py").write_text("apple\n")
     said: list[str] = []

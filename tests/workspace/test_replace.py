@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ToolFailure
-from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.replace import Piece, check_read, current, replace, replace_all
-from ferrule.workspace.textfile import parse
+from ferrule.files.ledger import Ledger
+from ferrule.files.replace import Piece, check_read, current, replace, replace_all
+from ferrule.files.text import parse
 
 FILE = b"one\ntwo\nthree\ntwo\nfive\n"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.secrets import HOME, holds_key, holds_token
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.files.secrets import HOME, holds_key, holds_token
 
 BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\nVJTUt9Us8cKj\n"
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.programs import shell
-from ferrule.workspace.skill import Parameter
-from ferrule.workspace.skill_text import Command, Composed, Unquotable, compose, prompt_arguments, words
+from ferrule.system.environment import shell
+from ferrule.tools.skills.skills import Parameter
+from ferrule.tools.skills.text import Composed, SkillCommand, Unquotable, compose, prompt_arguments, words
 
 NASTY = [
     "a b",
@@ -151,7 +151,7 @@ def test_no_argument_adds_a_command(body, given_text):
 def test_commands_stand_where_their_output_belongs():
     composed = compose("- one: !`a`\n!`b c`\nend")
 
-    assert composed == Composed(("- one: ", Command("a"), "\n", Command("b c"), "\nend"))
+    assert composed == Composed(("- one: ", SkillCommand("a"), "\n", SkillCommand("b c"), "\nend"))
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ToolFailure
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.skill import Parameter, ServerPrompt, rules
-from ferrule.workspace.skill_catalog import files_beside
-from ferrule.workspace.skill_file import FILE_BYTES, read_raw
-from ferrule.workspace.skills import MOST_SKILLS, Skills
+from ferrule.files.jail import Jail
+from ferrule.tools.skills.skills import (
+    FILE_BYTES,
+    MOST_SKILLS,
+    Parameter,
+    ServerPrompt,
+    Skills,
+    files_beside,
+    read_raw,
+    rules,
+)
 
 PLACES = {
     "settings": ("more", "user"),

@@ -6,17 +6,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from ferrule.workspace.textfile import (
-    Binary,
-    Page,
-    Splice,
-    TextFile,
-    Unencodable,
-    is_binary,
-    lines,
-    parse,
-    splice,
-)
+from ferrule.files.text import Binary, Splice, TextFile, TextLines, Unencodable, is_binary, lines, parse, splice
 
 ENCODINGS = ["utf-8", "utf-16-le", "utf-16-be", "cp1252", "latin-1", "shift_jis", "gb18030", "koi8-r"]
 BOMS = {"utf-16-le": codecs.BOM_UTF16_LE, "utf-16-be": codecs.BOM_UTF16_BE}
@@ -197,11 +187,11 @@ def test_only_crlf_and_lf_end_lines_and_cr_where_there_is_no_lf(text: str, expec
 @given(TEXT, st.integers(0, 40))
 def test_the_end_of_a_line_is_the_next_or_else_the_last_one(text: str, offset: int):
     assume(offset <= len(text) and text[offset - 1 : offset + 1] != "\r\n")
-    page = Page(text)
+    page = TextLines(text)
     ends = [end for end in ("\r\n", "\n", "\r") if end in text] or ["\n"]
 
     assert page.line_end(offset) in ends
-    assert page.line_end(offset) == Page(text).line_end(offset)
+    assert page.line_end(offset) == TextLines(text).line_end(offset)
 
 
 def test_splicing_at_100_000_places_of_a_wide_text_is_linear():

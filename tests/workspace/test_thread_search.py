@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.workspace.thread_index import has_full_text
-from ferrule.workspace.thread_query import QUERY_CHARS, Query, moment, parse
-from ferrule.workspace.thread_store import Item, ThreadStore
-from ferrule.workspace.thread_text import excerpt, words
+from ferrule.tools.threads.search import QUERY_CHARS, ThreadQuery, has_full_text, moment, parse
+from ferrule.tools.threads.store import ThreadStore
+from ferrule.tools.threads.thread import Item, excerpt, words
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0
@@ -259,7 +258,7 @@ def test_what_is_left_out_of_a_query_is_said():
     assert parse("?!", now=NOW).is_empty
     assert not parse("author:me", now=NOW).is_empty
     assert not parse("author:me after:soon", now=NOW).is_empty
-    assert parse("", now=NOW) == Query()
+    assert parse("", now=NOW) == ThreadQuery()
     assert "first 2,000 characters" in parse("x " * QUERY_CHARS, now=NOW).notes[0]
     assert len(parse(" ".join(f"w{n}" for n in range(100)), now=NOW).terms) == 32
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from ferrule.support.sqlite import UnusableError
-from ferrule.workspace.thread import named
-from ferrule.workspace.thread_store import About, Item, Thread, ThreadStore
+from ferrule.system.sqlite import UnusableError
+from ferrule.tools.threads.store import ThreadStore
+from ferrule.tools.threads.thread import Item, Thread, ThreadMetadata, named
 
 ONE = "T-5928a90d-d53b-488f-a829-4e36442142ee"
 OTHER = "T-5928ffff-0000-4000-8000-000000000000"
@@ -62,7 +62,7 @@ def test_nothing_is_made_before_a_thread_has_an_item(store, tmp_path):
 def test_a_thread_that_has_begun_is_known_without_an_item(store):
     store.begin(ONE, workspace="/w", model="m")
 
-    assert store.load(ONE) == Thread(About(ONE, "/w", model="m", created=1_800_000_000.0))
+    assert store.load(ONE) == Thread(ThreadMetadata(ONE, "/w", model="m", created=1_800_000_000.0))
     assert store.resolve("T-5928a90d-d53b-488f-a829-4e36442142ee") == ONE
 
 
@@ -73,7 +73,7 @@ def test_items_come_back_in_their_order(store, clock):
     store.append(ONE, [Item("spent", "", b"[1]"), said("third", files=("/w/a.py",))])
 
     thread = store.load(ONE)
-    assert thread.about == About(
+    assert thread.about == ThreadMetadata(
         ONE, "/w", "r", "m", "amp", "T-p", "A title", clock.now - 5, clock.now, turns=3, items=4, answers=1
     )
     assert [item.text for item in thread.items] == ["first", "second", "", "third"]
@@ -87,7 +87,7 @@ def test_to_begin_twice_changes_nothing(store):
     store.begin(ONE, workspace="/other", title="second")
     store.append(ONE, [said("y")])
 
-    assert store.load(ONE).about[:7] == About(ONE, "/w", title="first")[:7]
+    assert store.load(ONE).about[:7] == ThreadMetadata(ONE, "/w", title="first")[:7]
 
 
 def test_a_thread_goes_on_in_another_process(store, tmp_path, clock):
@@ -272,7 +272,7 @@ def test_many_old_threads_go_away_at_once(tmp_path, clock):
 def test_eight_processes_append_at_once_and_nothing_is_lost(tmp_path):
     program = (
         "import sys\n"
-        "from ferrule.workspace.thread_store import Item, ThreadStore\n"
+        "from ferrule.tools.threads.store import Item, ThreadStore\n"
         "store = ThreadStore(sys.argv[1], busy_seconds=60)\n"
         "own = f'T-{sys.argv[2]}'\n"
         "for thread in (own, 'T-shared'):\n"

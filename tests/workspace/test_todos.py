@@ -17,9 +17,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ToolFailure
-from ferrule.core.todos import Todo, todo_lines
-from ferrule.workspace.todo_rules import MOST_EDGES, MOST_METADATA_CHARS, MOST_TODOS, Change, circle
-from ferrule.workspace.todos import Todos
+from ferrule.tools.todos.store import (
+    MOST_EDGES,
+    MOST_METADATA_CHARS,
+    MOST_TODOS,
+    Todo,
+    TodoChange,
+    Todos,
+    circle,
+    todo_lines,
+)
 
 LIMIT_SECONDS = 60
 
@@ -33,7 +40,7 @@ async def todos(tmp_path: Path) -> AsyncIterator[Todos]:
 
 async def filled(todos: Todos, count: int) -> None:
     for number in range(1, count + 1):
-        assert (await todos.create(Change(subject=f"todo {number}"))).id == str(number)
+        assert (await todos.create(TodoChange(subject=f"todo {number}"))).id == str(number)
 
 
 async def failure(awaitable: Any) -> tuple[str | None, str]:
@@ -44,7 +51,7 @@ async def failure(awaitable: Any) -> tuple[str | None, str]:
 
 async def test_a_todo_is_kept_as_it_was_written(todos):
     made = await todos.create(
-        Change(
+        TodoChange(
             subject="Fix it",
             description="All\nof it \x00 \ud800",
             active_form="Fixing it",
@@ -73,7 +80,7 @@ async def test_an_id_that_is_none_is_no_todo(todos, todo_id):
     await filled(todos, 1)
 
     assert await todos.get(todo_id) is None
-    code, message = await failure(todos.update(todo_id, Change(subject="x")))
+    code, message = await failure(todos.update(todo_id, TodoChange(subject="x")))
     assert (code, message.endswith("There are 1.")) == ("no-such-todo", True)
     assert (await failure(todos.delete(todo_id)))[0] == "no-such-todo"
 
@@ -91,8 +98,8 @@ async def test_nothing_is_made_by_looking(tmp_path):
 
 async def test_who_blocks_and_who_is_blocked_agree(todos):
     await filled(todos, 4)
-    await todos.update("2", Change(add_blocks=["3", "4"], add_blocked_by=["1"]))
-    await todos.update("1", Change(status="completed"))
+    await todos.update("2", TodoChange(add_blocks=["3", "4"], add_blocked_by=["1"]))
+    await todos.update("1", TodoChange(status="completed"))
 
     one, two, three, four = await todos.all()
     assert (one.blocks, two.blocked_by, two.waits_for, two.blocks) == (("2",), ("1",), (), ("3", "4"))
@@ -103,21 +110,21 @@ async def test_who_blocks_and_who_is_blocked_agree(todos):
 @pytest.mark.parametrize(
     ("before", "todo_id", "change", "message"),
     [
-        pytest.param([], "1", Change(add_blocks=["1"]), "Task 1 cannot wait for itself.", id="itself"),
-        pytest.param([], "1", Change(blocked_by=["#1"]), "Task 1 cannot wait for itself.", id="itself-in-full"),
-        pytest.param([("1", "2")], "1", Change(add_blocked_by=["2"]), "begin: 1 → 2 → 1.", id="two"),
-        pytest.param([("1", "2"), ("2", "3")], "3", Change(add_blocks=["1"]), "begin: 3 → 1 → 2 → 3.", id="three"),
-        pytest.param([], "1", Change(add_blocks=["2"], add_blocked_by=["2"]), "begin: 1 → 2 → 1.", id="at-once"),
-        pytest.param([], "1", Change(add_blocks=["2", "9"]), "no task '9' that could wait. There", id="unknown"),
-        pytest.param([], "1", Change(add_blocked_by=["x" * 500]), f"no task '{'x' * 80}' to wait for.", id="long"),
-        pytest.param([], "1", Change(parent="1"), "A task cannot be a part of itself: 1 → 1.", id="own-parent"),
-        pytest.param([], "1", Change(parent="7"), "There is no task '7' to be part of.", id="no-parent"),
+        pytest.param([], "1", TodoChange(add_blocks=["1"]), "Task 1 cannot wait for itself.", id="itself"),
+        pytest.param([], "1", TodoChange(blocked_by=["#1"]), "Task 1 cannot wait for itself.", id="itself-in-full"),
+        pytest.param([("1", "2")], "1", TodoChange(add_blocked_by=["2"]), "begin: 1 → 2 → 1.", id="two"),
+        pytest.param([("1", "2"), ("2", "3")], "3", TodoChange(add_blocks=["1"]), "begin: 3 → 1 → 2 → 3.", id="three"),
+        pytest.param([], "1", TodoChange(add_blocks=["2"], add_blocked_by=["2"]), "begin: 1 → 2 → 1.", id="at-once"),
+        pytest.param([], "1", TodoChange(add_blocks=["2", "9"]), "no task '9' that could wait. There", id="unknown"),
+        pytest.param([], "1", TodoChange(add_blocked_by=["x" * 500]), f"no task '{'x' * 80}' to wait for.", id="long"),
+        pytest.param([], "1", TodoChange(parent="1"), "A task cannot be a part of itself: 1 → 1.", id="own-parent"),
+        pytest.param([], "1", TodoChange(parent="7"), "There is no task '7' to be part of.", id="no-parent"),
     ],
 )
 async def test_an_order_that_could_not_be_kept_is_refused_and_nothing_changes(todos, before, todo_id, change, message):
     await filled(todos, 4)
     for blocker, blocked in before:
-        await todos.update(blocker, Change(add_blocks=[blocked]))
+        await todos.update(blocker, TodoChange(add_blocks=[blocked]))
     was = await todos.all()
 
     said = (await failure(todos.update(todo_id, change._replace(subject="new", metadata={"x": 1}))))[1]
@@ -128,32 +135,32 @@ async def test_an_order_that_could_not_be_kept_is_refused_and_nothing_changes(to
 
 async def test_parts_of_parts_are_no_circle_either(todos):
     await filled(todos, 3)
-    await todos.update("2", Change(parent="1"))
-    await todos.update("3", Change(parent="2"))
+    await todos.update("2", TodoChange(parent="1"))
+    await todos.update("3", TodoChange(parent="2"))
 
-    assert "1 → 3 → 2 → 1" in (await failure(todos.update("1", Change(parent="3"))))[1]
-    await todos.update("2", Change(parent=""))
-    assert (await todos.update("1", Change(parent="3"))).fields == ("parent",)
+    assert "1 → 3 → 2 → 1" in (await failure(todos.update("1", TodoChange(parent="3"))))[1]
+    await todos.update("2", TodoChange(parent=""))
+    assert (await todos.update("1", TodoChange(parent="3"))).fields == ("parent",)
 
 
 async def test_dependencies_can_be_replaced(todos):
     await filled(todos, 4)
-    await todos.update("4", Change(blocked_by=["1", "2"]))
+    await todos.update("4", TodoChange(blocked_by=["1", "2"]))
 
-    assert (await todos.update("4", Change(blocked_by=["3", "2"]))).todo.blocked_by == ("2", "3")
-    assert (await todos.update("4", Change(blocked_by=[]))).fields == ("blocked_by",)
+    assert (await todos.update("4", TodoChange(blocked_by=["3", "2"]))).todo.blocked_by == ("2", "3")
+    assert (await todos.update("4", TodoChange(blocked_by=[]))).fields == ("blocked_by",)
     assert all(todo.blocks == todo.blocked_by == () for todo in await todos.all())
 
 
 async def test_a_deleted_todo_leaves_nothing_behind_and_its_id_is_never_given_again(todos):
     await filled(todos, 3)
-    await todos.update("2", Change(add_blocks=["3"], add_blocked_by=["1"]))
-    await todos.update("3", Change(parent="2"))
+    await todos.update("2", TodoChange(add_blocks=["3"], add_blocked_by=["1"]))
+    await todos.update("3", TodoChange(parent="2"))
 
     assert (await todos.delete("2")).blocks == ("3",)
     assert await todos.all() == (Todo("1", "todo 1"), Todo("3", "todo 3"))
     await todos.delete("3")
-    assert (await todos.create(Change(subject="x"))).id == "4"
+    assert (await todos.create(TodoChange(subject="x"))).id == "4"
 
 
 @pytest.mark.parametrize(
@@ -166,37 +173,40 @@ async def test_a_deleted_todo_leaves_nothing_behind_and_its_id_is_never_given_ag
     ],
 )
 async def test_metadata_is_merged(todos, first, second, metadata):
-    await todos.create(Change(subject="x", metadata=first))
+    await todos.create(TodoChange(subject="x", metadata=first))
 
-    assert (await todos.update("1", Change(metadata=second))).todo.metadata == metadata
+    assert (await todos.update("1", TodoChange(metadata=second))).todo.metadata == metadata
 
 
 async def test_an_update_says_what_has_really_changed(todos):
-    await todos.create(Change(subject="x", owner="ada"))
+    await todos.create(TodoChange(subject="x", owner="ada"))
 
-    assert (await todos.update("1", Change(subject="x", owner="ada", metadata={"a": None}))).fields == ()
-    done = await todos.update("1", Change(subject="y", status="in_progress"))
+    assert (await todos.update("1", TodoChange(subject="x", owner="ada", metadata={"a": None}))).fields == ()
+    done = await todos.update("1", TodoChange(subject="y", status="in_progress"))
     assert (done.fields, done.was, done.todo.status) == (("subject", "status"), "pending", "in_progress")
 
 
 @pytest.mark.parametrize(
     ("before", "change", "taken"),
     [
-        pytest.param(Change(owner="ada", status="in_progress"), Change(owner="bob"), True, id="another-s-work"),
+        pytest.param(TodoChange(owner="ada", status="in_progress"), TodoChange(owner="bob"), True, id="another-s-work"),
         pytest.param(
-            Change(owner="ada", status="in_progress"),
-            Change(owner="bob", status="completed"),
+            TodoChange(owner="ada", status="in_progress"),
+            TodoChange(owner="bob", status="completed"),
             True,
             id="ended-by-another",
         ),
-        pytest.param(Change(owner="ada", status="in_progress"), Change(owner="ada"), False, id="one-s-own"),
-        pytest.param(Change(owner="ada", status="in_progress"), Change(owner=""), False, id="let-go"),
+        pytest.param(TodoChange(owner="ada", status="in_progress"), TodoChange(owner="ada"), False, id="one-s-own"),
+        pytest.param(TodoChange(owner="ada", status="in_progress"), TodoChange(owner=""), False, id="let-go"),
         pytest.param(
-            Change(owner="ada", status="in_progress"), Change(owner="bob", status="pending"), False, id="handed-over"
+            TodoChange(owner="ada", status="in_progress"),
+            TodoChange(owner="bob", status="pending"),
+            False,
+            id="handed-over",
         ),
-        pytest.param(Change(owner="ada"), Change(owner="bob", status="in_progress"), False, id="not-begun"),
-        pytest.param(Change(status="in_progress"), Change(owner="bob"), False, id="nobody-s"),
-        pytest.param(Change(owner="ada", status="completed"), Change(owner="bob"), False, id="done"),
+        pytest.param(TodoChange(owner="ada"), TodoChange(owner="bob", status="in_progress"), False, id="not-begun"),
+        pytest.param(TodoChange(status="in_progress"), TodoChange(owner="bob"), False, id="nobody-s"),
+        pytest.param(TodoChange(owner="ada", status="completed"), TodoChange(owner="bob"), False, id="done"),
     ],
 )
 async def test_nobody_takes_what_another_is_working_on(todos, before, change, taken):
@@ -211,23 +221,23 @@ async def test_nobody_takes_what_another_is_working_on(todos, before, change, ta
 
 
 async def test_there_is_a_most_of_everything(todos, monkeypatch):
-    monkeypatch.setattr("ferrule.workspace.todos.MOST_TODOS", 3)
-    monkeypatch.setattr("ferrule.workspace.todo_rules.MOST_EDGES", 1)
+    monkeypatch.setattr("ferrule.tools.todos.store.MOST_TODOS", 3)
+    monkeypatch.setattr("ferrule.tools.todos.store.MOST_EDGES", 1)
     await filled(todos, 3)
 
     assert (MOST_TODOS, MOST_EDGES) == (1_000, 5_000)
-    assert (await failure(todos.create(Change(subject="x"))))[0] == "too-many-todos"
-    assert (await failure(todos.update("1", Change(add_blocks=["2", "3"]))))[0] == "too-many-edges"
-    await todos.update("1", Change(metadata={"a": "x" * (MOST_METADATA_CHARS - 8)}))
-    assert (await failure(todos.update("1", Change(metadata={"b": 1}))))[0] == "too-much-metadata"
-    assert (await failure(todos.update("1", Change(metadata={"a": "\ud800"}))))[0] == "bad-metadata"
+    assert (await failure(todos.create(TodoChange(subject="x"))))[0] == "too-many-todos"
+    assert (await failure(todos.update("1", TodoChange(add_blocks=["2", "3"]))))[0] == "too-many-edges"
+    await todos.update("1", TodoChange(metadata={"a": "x" * (MOST_METADATA_CHARS - 8)}))
+    assert (await failure(todos.update("1", TodoChange(metadata={"b": 1}))))[0] == "too-much-metadata"
+    assert (await failure(todos.update("1", TodoChange(metadata={"a": "\ud800"}))))[0] == "bad-metadata"
 
 
 async def test_lists_know_nothing_of_each_other_and_a_list_is_there_again_later(tmp_path):
     folder = str(tmp_path / "todos")
     one, other = Todos(folder, "T-1"), Todos(folder, "T-2")
     await filled(one, 2)
-    assert (await other.create(Change(subject="another's"))).id == "1"
+    assert (await other.create(TodoChange(subject="another's"))).id == "1"
     await one.close()
     await one.close()
 
@@ -263,7 +273,7 @@ async def test_a_file_that_stays_locked_is_a_failure_that_says_what_to_do(tmp_pa
     other = sqlite3.connect(tmp_path / "todos" / "todos.sqlite", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
 
-    code, message = await failure(todos.create(Change(subject="x")))
+    code, message = await failure(todos.create(TodoChange(subject="x")))
     assert (code, "stayed locked by another process" in message, "go on without it" in message) == (
         "todos-unusable",
         True,
@@ -273,7 +283,7 @@ async def test_a_file_that_stays_locked_is_a_failure_that_says_what_to_do(tmp_pa
 
     other.execute("ROLLBACK")
     other.close()
-    assert (await todos.create(Change(subject="x"))).id == "2"
+    assert (await todos.create(TodoChange(subject="x"))).id == "2"
     await todos.close()
 
 
@@ -281,20 +291,20 @@ async def test_a_folder_that_cannot_be_made_is_a_failure(tmp_path):
     (tmp_path / "todos").write_text("a file")
     todos = Todos(str(tmp_path / "todos"), "T-1")
 
-    assert (await failure(todos.create(Change(subject="x"))))[0] == "todos-unusable"
+    assert (await failure(todos.create(TodoChange(subject="x"))))[0] == "todos-unusable"
     assert await todos.all() == ()
     await todos.close()
 
 
 async def test_what_is_called_first_is_done_first(todos):
-    made = await asyncio.gather(*(todos.create(Change(subject=str(number))) for number in range(30)))
+    made = await asyncio.gather(*(todos.create(TodoChange(subject=str(number))) for number in range(30)))
 
     assert [todo.id for todo in made] == [str(number) for number in range(1, 31)]
 
 
 async def test_a_write_that_is_cancelled_has_happened_or_not_and_the_list_goes_on(todos):
     await filled(todos, 1)
-    task = asyncio.create_task(todos.create(Change(subject="perhaps")))
+    task = asyncio.create_task(todos.create(TodoChange(subject="perhaps")))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
@@ -306,17 +316,17 @@ async def test_a_write_that_is_cancelled_has_happened_or_not_and_the_list_goes_o
 WORKER = """
 import asyncio, sys
 from ferrule.core.errors import ToolFailure
-from ferrule.workspace.todos import Change, Todos
+from ferrule.tools.todos.store import TodoChange, Todos
 
 async def work(folder, name):
     todos = Todos(folder, "T-1", busy_seconds=50.0)
     won = 0
     for number in range(6):
-        made = await todos.create(Change(subject=f"{name}-{number}", metadata={name: number}))
-        await todos.update("1", Change(metadata={f"{name}-{number}": number}, add_blocks=[made.id]))
+        made = await todos.create(TodoChange(subject=f"{name}-{number}", metadata={name: number}))
+        await todos.update("1", TodoChange(metadata={f"{name}-{number}": number}, add_blocks=[made.id]))
     for number in range(2, 6):
         try:
-            await todos.update(str(number), Change(owner=name, status="in_progress"))
+            await todos.update(str(number), TodoChange(owner=name, status="in_progress"))
             won += 1
         except ToolFailure as error:
             assert error.code == "todo-taken", error
@@ -349,7 +359,7 @@ def test_eight_processes_write_one_list_and_nothing_is_lost(tmp_path):
 
 async def begin(folder: str) -> None:
     todos = Todos(folder, "T-1")
-    await todos.create(Change(subject="the first"))
+    await todos.create(TodoChange(subject="the first"))
     await todos.close()
 
 
@@ -390,7 +400,7 @@ async def play(steps: list[Any]) -> None:
             refused: ToolFailure | None = None
             try:
                 if step[0] == "create":
-                    made = await todos.create(Change(subject="x", blocked_by=step[1]))
+                    made = await todos.create(TodoChange(subject="x", blocked_by=step[1]))
                     assert int(made.id) > max(given_out, default=0)
                     given_out.append(int(made.id))
                 elif step[0] == "delete":
@@ -398,9 +408,9 @@ async def play(steps: list[Any]) -> None:
                 else:
                     name, one, other = step
                     change = {
-                        "block": Change(add_blocks=[other]),
-                        "wait": Change(add_blocked_by=[other]),
-                        "replace": Change(blocked_by=other),
+                        "block": TodoChange(add_blocks=[other]),
+                        "wait": TodoChange(add_blocked_by=[other]),
+                        "replace": TodoChange(blocked_by=other),
                     }[name]
                     await todos.update(one, change)
             except ToolFailure as error:
@@ -468,7 +478,7 @@ def test_the_list_for_people():
 
 async def test_nothing_of_a_list_that_is_forgotten_stays_in_the_file(tmp_path):
     todos = Todos(str(tmp_path), "T-1")
-    await todos.create(Change(subject="the needle", description="hidden in hay", metadata={"key": "thread"}))
+    await todos.create(TodoChange(subject="the needle", description="hidden in hay", metadata={"key": "thread"}))
     await todos.forget()
     await todos.close()
     left = b"".join(path.read_bytes() for path in tmp_path.iterdir() if path.is_file())
@@ -481,7 +491,7 @@ async def test_lists_of_conversations_go_after_a_while_and_those_with_names_stay
 
     async def used(list_id: str, days: float) -> None:
         todos = Todos(str(tmp_path), list_id, keep_days=30, clock=lambda: now + days * 86_400)
-        await todos.create(Change(subject="x"))
+        await todos.create(TodoChange(subject="x"))
         await todos.close()
 
     for list_id, days in (("T-old", 0), ("shared", 0), ("T-used", 0), ("T-used", 20), ("T-new", 31)):
@@ -497,7 +507,7 @@ async def test_lists_of_conversations_go_after_a_while_and_those_with_names_stay
 
 async def test_lists_of_before_count_from_now_on(tmp_path):
     todos = Todos(str(tmp_path), "T-1")
-    await todos.create(Change(subject="x"))
+    await todos.create(TodoChange(subject="x"))
     await todos.close()
     with contextlib.closing(sqlite3.connect(tmp_path / "todos.sqlite")) as connection:
         connection.execute("ALTER TABLE lists DROP COLUMN used")
@@ -505,7 +515,7 @@ async def test_lists_of_before_count_from_now_on(tmp_path):
         connection.commit()
     for days in (0, 20, 40):
         other = Todos(str(tmp_path), f"T-{days}", keep_days=30, clock=lambda days=days: 1e9 + days * 86_400)  # type: ignore[misc]
-        await other.create(Change(subject="x"))
+        await other.create(TodoChange(subject="x"))
         await other.close()
         assert len(await todos.all()) == (0 if days == 40 else 1), days
     await todos.close()
@@ -513,14 +523,14 @@ async def test_lists_of_before_count_from_now_on(tmp_path):
 
 async def test_one_todo_alone_reads_as_it_does_among_all(todos):
     await filled(todos, 5)
-    await todos.update("3", Change(add_blocked_by=["1", "2"], add_blocks=["4"], parent="5"))
-    await todos.update("1", Change(status="completed"))
+    await todos.update("3", TodoChange(add_blocked_by=["1", "2"], add_blocks=["4"], parent="5"))
+    await todos.update("1", TodoChange(status="completed"))
     every = {todo.id: todo for todo in await todos.all()}
 
     assert {one: await todos.get(one) for one in every} == every
     assert every["3"].waits_for == ("2",)
-    changed = await todos.update("3", Change(subject="other", description="words"))
+    changed = await todos.update("3", TodoChange(subject="other", description="words"))
     assert changed.fields == ("subject", "description")
     assert changed.todo == every["3"]._replace(subject="other", description="words")
-    cleared = await todos.update("3", Change(blocked_by=(), parent=""))
+    cleared = await todos.update("3", TodoChange(blocked_by=(), parent=""))
     assert (cleared.fields, cleared.todo.blocks) == (("parent", "blocked_by"), ("4",))

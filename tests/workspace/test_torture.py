@@ -4,8 +4,8 @@ import codecs
 
 import pytest
 
-from ferrule.workspace.match import Ambiguous, Found, Missing, find
-from ferrule.workspace.textfile import Binary, parse, splice
+from ferrule.files.match import Ambiguous, EditMatch, Missing, find
+from ferrule.files.text import Binary, parse, splice
 
 BOM = codecs.BOM_UTF8
 
@@ -13,7 +13,7 @@ BOM = codecs.BOM_UTF8
 def edited(raw: bytes, old: str, new: str, *, everywhere: bool = False) -> bytes | Ambiguous | Missing:
     file = parse(raw)
     outcome = find(file, old, new, everywhere=everywhere)
-    return splice(file, outcome.splices) if isinstance(outcome, Found) else outcome
+    return splice(file, outcome.splices) if isinstance(outcome, EditMatch) else outcome
 
 
 DONE = [

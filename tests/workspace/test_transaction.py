@@ -18,10 +18,10 @@ from tests.descriptors import open_now
 from tests.faults.desk import Desk, Picture, picture, temporary
 
 from ferrule.core.errors import ToolFailure
-from ferrule.support.locks import Locks
-from ferrule.workspace import transaction
-from ferrule.workspace.ledger import fingerprint
-from ferrule.workspace.span import changed_span
+from ferrule.files import transaction
+from ferrule.files.journal import changed_span
+from ferrule.files.ledger import fingerprint
+from ferrule.system.locks import Locks
 
 ACCESS_LIST = "system.posix_acl_access"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.support.git_config import harmful_keys, without
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.tripwire import Tripwire
+from ferrule.files.guard import Guard
+from ferrule.git.config import harmful_keys, without
+from ferrule.sandbox.tripwire import Tripwire
 
 KEPT = (".mcp.json", ".claude", ".vscode")
 EMPTY = b"[core]\n\tbare = false\n"
@@ -140,7 +140,7 @@ async def test_it_is_set_aside_while_the_command_still_runs(wire, root, monkeypa
         raise OSError(24, "Too many open files")
 
     if not has_notices:
-        monkeypatch.setattr("ferrule.workspace.tripwire.Watch", none)
+        monkeypatch.setattr("ferrule.sandbox.tripwire.InotifyWatch", none)
     begin(wire, root)
     (root / ".mcp.json").write_text("{}")
     async with asyncio.timeout(60):

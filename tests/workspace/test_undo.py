@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.faults.desk import Desk, picture, temporary
 
 from ferrule.core.errors import ToolFailure
-from ferrule.workspace.journal import FileChange
-from ferrule.workspace.ledger import fingerprint
-from ferrule.workspace.transaction import Contents
+from ferrule.files.journal import FileChange
+from ferrule.files.ledger import fingerprint
+from ferrule.files.transaction import Contents
 
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 """Hundreds of examples with an fsync in each step take long on a disk."""

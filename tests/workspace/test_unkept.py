@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.workspace.kept import LIMITS, MB, Kept
 
+from ferrule.checkpoints.blobs import BlobStoreError
+from ferrule.checkpoints.remade import left_out_words
+from ferrule.checkpoints.restore import Move, RestorePlan
+from ferrule.checkpoints.store import CheckpointLimits
 from ferrule.core.errors import ToolFailure
-from ferrule.workspace.blobs import StoreError
-from ferrule.workspace.checkpoint_store import Limits
-from ferrule.workspace.journal import FileChange
-from ferrule.workspace.ledger import fingerprint
-from ferrule.workspace.remade import left_out_words
-from ferrule.workspace.restore import Move, Plan
+from ferrule.files.journal import FileChange
+from ferrule.files.ledger import fingerprint
 
 LARGE = b"large" * MB
 
@@ -30,13 +30,13 @@ def kept(tmp_path):
     made.jail.close()
 
 
-def planned(kept: Kept, at: int = -1, **more) -> Plan:
+def planned(kept: Kept, at: int = -1, **more) -> RestorePlan:
     """What taking an entry back would do."""
     entry = kept.journal.entries()[at]
     return kept.restorer.plan((Move(one.path, one.after, one.before) for one in entry.nodes), **more)
 
 
-def taken_back(kept: Kept, at: int = -1, **more) -> Plan:
+def taken_back(kept: Kept, at: int = -1, **more) -> RestorePlan:
     plan = planned(kept, at, **more)
     kept.restorer.apply(plan.changes, kind="undo", of=kept.journal.entries()[at].id)
     return plan
@@ -169,11 +169,11 @@ def test_a_secret_that_a_command_makes_is_taken_back_and_one_that_it_cannot_see_
 
 
 def test_where_there_is_no_room_nothing_runs_as_if_it_were_kept(tmp_path):
-    kept = Kept(tmp_path, Limits(MB, MB))
+    kept = Kept(tmp_path, CheckpointLimits(MB, MB))
     for number in range(6):
         (kept.root / f"f{number}").write_bytes(os.urandom(400_000))
 
-    with pytest.raises(StoreError, match="no room"):
+    with pytest.raises(BlobStoreError, match="no room"):
         kept.checkpoints.begin()
     kept.checkpoints.close()
 
@@ -202,7 +202,7 @@ def test_a_command_that_fills_the_store_can_be_taken_back_as_far_as_that_goes(ke
     (kept.root / "log").write_text("what there is no room for\n")
 
     def full(*_: object) -> None:
-        raise StoreError(28, "No space left on device")
+        raise BlobStoreError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr(kept.checkpoints.blobs, "put", full)

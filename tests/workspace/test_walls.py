@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ferrule.support.sandbox.profile import Profile, Wrapped
-from ferrule.workspace import precious
-from ferrule.workspace.confinement import Confinement, Wishes
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.sandbox import hidden as precious
+from ferrule.sandbox.confinement import Confinement, Wishes
+from ferrule.sandbox.profile import Profile, Wrapped
 
 
 class Wall:

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.workspace.textfile import Binary
-from ferrule.workspace.window import TooFarError, Window, window_in, window_of
+from ferrule.files.text import Binary, TooFarError, Window, window_in, window_of
 
 LINES = st.lists(
     st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0", exclude_categories=["Cc"]), max_size=30)

@@ -4,28 +4,26 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
-from ferrule.agent.asking import NOTHING, Answered, ask
 from ferrule.agent.attachments import Prompt, PromptPart, check_vision, names_of, prompt_parts, words_of_parts
-from ferrule.agent.budget import Budget, Limits, counted, together
-from ferrule.agent.compacting import Compacting
-from ferrule.agent.conversation import Conversation
+from ferrule.agent.compaction import Compacting
+from ferrule.agent.conversation import EMPTY, INTERRUPTED, STOPPED_BEFORE, Conversation, failed, words_of
 from ferrule.agent.events import Began, Called, Compacted, Ended, FellBack, Reason, Spent, TurnBegan, TurnEnded
-from ferrule.agent.history import EMPTY, INTERRUPTED, STOPPED_BEFORE, failed, words_of
-from ferrule.agent.progress import Progress
-from ferrule.agent.promise import named_files, without_numbers
-from ferrule.agent.repeating import Repeating, longest
-from ferrule.agent.spoken_call import SpokenCalls
-from ferrule.agent.waiting import Stopped, Waiting
-from ferrule.agent_settings import Loop
+from ferrule.agent.limits import Budget, Limits, Repeating, Stopped, Waiting, counted, longest, together
+from ferrule.agent.progress import PromptProgress, named_files, without_numbers
+from ferrule.agent.request import NOTHING, Answered, ask
+from ferrule.agent.text_calls import SpokenCalls
+from ferrule.core.call import Reply
+from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Done, Event, ToolsChanged
-from ferrule.core.reply import Reply
 from ferrule.models.model import Model, ModelError
-from ferrule.wire.turn import Asked, Text, Turn, Usage, Use
+from ferrule.settings.schema import Loop
+from ferrule.wire.turn import ModelRequest, Turn, Usage, Use
 from ferrule.wire.wire import call_of, result_of
 
 if TYPE_CHECKING:
-    from ferrule.execute.hooks.hook import After
+    from ferrule.hooks.hook import After
+
 
 _CUT = (
     "The call was not made: your answer was cut off in the middle of its input. Make it again, shorter or in several "
@@ -58,7 +56,7 @@ class Agent:
         """What the model said last to the prompt that is worked on."""
         self._stopped = ""
         """Why a hook has ended the work on it."""
-        self._progress = Progress(talk)
+        self._progress = PromptProgress(talk)
         self._is_nudged = False
         """Has the model just been told that what it said does nothing?"""
         self._undone = ""
@@ -165,7 +163,7 @@ class Agent:
         except BaseException:
             self.is_running = False
             raise
-        self._progress = Progress(self.talk, words_of_parts(parts) if written is None else written)
+        self._progress = PromptProgress(self.talk, words_of_parts(parts) if written is None else written)
         self._budget = Budget(self.talk.setup.limits, outer=self.talk.setup.overdrawn)
         reason: Reason = "interrupted"
         error = ""
@@ -317,7 +315,7 @@ class Agent:
             talk.setup.on_answer(words)
         return answered
 
-    def _question(self) -> Asked:
+    def _question(self) -> ModelRequest:
         return self._progress.held(self.talk.question(self.talk.history.turns), is_nudged=self._is_nudged)
 
     async def _helped(self, error: ModelError) -> bool:
@@ -331,7 +329,7 @@ class Agent:
         self.use(other)
         return True
 
-    async def listen(self, asked: Asked, model: Model | None = None, *, aloud: bool = True) -> Answered:
+    async def listen(self, asked: ModelRequest, model: Model | None = None, *, aloud: bool = True) -> Answered:
         """Ask a model. An interruption or the end of the time gives what was heard until then.
 
         Raises: ModelError.

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from ferrule.core.events import Event
-from ferrule.wire.turn import Said, Usage
+from ferrule.wire.turn import ModelResponse, Usage
 
 Reason = Literal[
     "end", "undone", "length", "refused", "turns", "tokens", "cost", "time", "loop", "hook", "stopped", "interrupted",
@@ -98,7 +98,7 @@ class FellBack(Happened, frozen=True, kw_only=True, tag="fell-back"):
 class TurnEnded(Happened, frozen=True, kw_only=True, tag="turn-ended"):
     """The model's answer is complete: its words, its thinking and its calls."""
 
-    said: Said
+    said: ModelResponse
     spent: Spent
 
 

@@ -7,12 +7,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ferrule.support.beneath import is_regular
+from ferrule.system.folder import is_regular
 from ferrule.wire.text_calls import example
 
 if TYPE_CHECKING:
     from ferrule.core.face import Face
-    from ferrule.workspace.guidance import Guide
+    from ferrule.files.guidance import Guide
+
 
 _HERE = os.path.dirname(__file__)
 _GUIDANCE_CHARS = 100_000
@@ -94,7 +95,7 @@ class InstructionNews:
         gone = [name for name in before if name not in now]
         news = [f"The instructions of the MCP server {name} do not hold any more." for name in gone]
         if changed:
-            from ferrule.registry.section import servers_section  # for servers that say something new
+            from ferrule.registry.search import servers_section  # for servers that say something new
 
             news.append(f"From now on these hold. {servers_section(changed)}")
         return tuple(news)

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ferrule.core.access import Access
-from ferrule.core.args import Args
 from ferrule.core.errors import ConfigError, ToolFailure
-from ferrule.core.tool import Context, Tool
-from ferrule.support.screen import Screen
-from ferrule.support.threads import Threads
+from ferrule.core.tool import Args, Context, Tool
+from ferrule.system.stream import TerminalRenderer
+from ferrule.system.threads import Threads
 
 if TYPE_CHECKING:
-    from ferrule.agent.keeping import Keeping
+    from ferrule.agent.threads import Keeping
+
 
 NAME = "recall"
 _LINES = 400
@@ -105,11 +105,11 @@ def _read(path: str) -> str:
 def _numbered(text: str, pattern: str) -> list[tuple[int, str]]:
     """The lines with their numbers, or those of them in which the pattern is."""
     # As a reader saw it, and counted as whoever cut it has counted.
-    screen = Screen()
+    screen = TerminalRenderer()
     seen = screen.feed(text) + screen.end()
     lines = [line[:_LINE_CHARS] for line in seen.removesuffix("\n").split("\n")] if seen else []
     if not pattern:
         return list(enumerate(lines, 1))
-    from ferrule.tools.shell.pattern import Pattern  # its time is limited
+    from ferrule.tools.shell.tasks import OutputPattern  # its time is limited
 
-    return [(at + 1, lines[at]) for at in Pattern(pattern, "pattern").where(lines)]
+    return [(at + 1, lines[at]) for at in OutputPattern(pattern, "pattern").where(lines)]

@@ -1,4 +1,8 @@
-"""A session: an engine, a model, a conversation that is kept, and the loop over them; opened and closed together."""
+"""Open and close a session: an engine, a model, a stored conversation, and the agent loop over them.
+
+Only one session at a time continues a conversation; a lock claims it. Notices that are given only once leave a
+mark in the state folder.
+"""
 
 import asyncio
 import contextlib
@@ -7,46 +11,85 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ferrule.agent.agent import Agent
-from ferrule.agent.budget import Limits, unpriced
-from ferrule.agent.child import Home, model_name
-from ferrule.agent.children import Children, Promised
-from ferrule.agent.claim import Claim
-from ferrule.agent.compacting import Compacting
-from ferrule.agent.conversation import Conversation, Setup
+from ferrule.agent.compaction import Compacting
+from ferrule.agent.conversation import Conversation, Reads, Setup
 from ferrule.agent.events import AgentEvent, Warned
-from ferrule.agent.keeping import Keeping
-from ferrule.agent.planned import PlanKept
+from ferrule.agent.limits import Limits, unpriced
 from ferrule.agent.prompt import EDIT_FORM, InstructionNews, edit_example, repository, system_prompt
-from ferrule.agent.reads import Reads
 from ferrule.agent.recall import OwnThread, Recall
-from ferrule.agent.spoken_file import FORM
-from ferrule.agent.thread_title import ThreadTitle
+from ferrule.agent.subagents import Children, Home, Promised, model_name
+from ferrule.agent.text_calls import FORM
+from ferrule.agent.threads import Keeping, PlanKept, ThreadTitle, copied, found, opened, unused
+from ferrule.checkpoints.remade import CACHES, left_out_words
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Event, HookRun
 from ferrule.core.subagents import Subagent
-from ferrule.dialects.pick import is_small, pick
-from ferrule.engine import Engine
-from ferrule.given import new_session_id
-from ferrule.models.load import choose, load_model, small_model
+from ferrule.dialects.dialect import is_small, pick
+from ferrule.engine.build import new_session_id
+from ferrule.engine.engine import Engine
+from ferrule.files.ledger import Ledger
+from ferrule.models.catalog import choose, load_model, small_model
 from ferrule.models.model import Model, ModelError
 from ferrule.output.clean import clean
 from ferrule.permissions.policy import mode_name
-from ferrule.settings import Settings, state_folder
-from ferrule.support.once import is_first
-from ferrule.workspace.addresses import Addresses
-from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.remade import CACHES, left_out_words
-from ferrule.workspace.thread import WRITTEN
+from ferrule.settings.schema import Settings, state_folder
+from ferrule.system.locks import try_lock
+from ferrule.tools.threads.thread import WRITTEN
+from ferrule.tools.web.conversation_addresses import Addresses
 
 if TYPE_CHECKING:
-    from ferrule.agent.stored import Resumed
+    from ferrule.agent.threads import Resumed
     from ferrule.core.tool import AnyTool
     from ferrule.dialects.dialect import Dialect
-    from ferrule.given import Options
-    from ferrule.permissions.asker import Asker, Callback
+    from ferrule.engine.build import EngineOptions
+    from ferrule.files.guidance import Guide
+    from ferrule.permissions.ask import Asker, Callback
+    from ferrule.tools.threads.store import ThreadStore
     from ferrule.wire.turn import Usage
-    from ferrule.workspace.guidance import Guide
-    from ferrule.workspace.thread_store import ThreadStore
+
+
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+class Claim:
+    """A lock that dies with its process; its file goes with whoever has had it last."""
+
+    def __init__(self, folder: str, thread: str) -> None:
+        """Raises `ConfigError` where another session has the conversation open."""
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._path = os.path.join(folder, f"{thread}.lock")
+        while True:
+            descriptor = os.open(self._path, _FLAGS, 0o600)
+            if not try_lock(descriptor):
+                os.close(descriptor)
+                raise ConfigError(
+                    f"The conversation {thread} is open in another session. End that first, or choose another one: "
+                    "`ferrule chat --resume`."
+                )
+            if os.fstat(descriptor).st_nlink:
+                break
+            os.close(descriptor)  # whoever had it has removed its file meanwhile
+        self._descriptor = descriptor
+
+    def close(self) -> None:
+        """While the lock is still held: nobody else's file is removed."""
+        with contextlib.suppress(OSError):  # Windows removes no file that is open
+            os.unlink(self._path)
+        os.close(self._descriptor)
+
+
+def is_first(state: str, name: str) -> bool:
+    """Is it the first time that somebody asks for this? Where no mark can be left, each time is the first."""
+    folder = os.path.join(state, "told")
+    try:
+        os.makedirs(folder, 0o700, exist_ok=True)
+        os.close(os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        return False
+    except OSError:
+        return True
+    return True
+
 
 _UNASKED = (
     "Commands run in a sandbox, without a question; what they change in the workspace can be undone (/undo, or "
@@ -82,7 +125,7 @@ class Session:
         record: str = "",
         state: str | os.PathLike[str] | None = None,
         on_event: Callable[[AgentEvent], object] = lambda _: None,
-        **engine: "Unpack[Options]",
+        **engine: "Unpack[EngineOptions]",
     ) -> None:
         """`resume` is the id of a thread, or `last`; `record` a file that the conversation is recorded in.
 
@@ -143,7 +186,7 @@ class Session:
 
     def _threads(self) -> "ThreadStore":
         if self._store is None:
-            from ferrule.workspace.thread_store import ThreadStore  # SQLite is loaded with the first write
+            from ferrule.tools.threads.store import ThreadStore  # SQLite is loaded with the first write
 
             keep_days = self.engine.settings.threads.keep_days
             self._store = ThreadStore(os.path.join(self._state, "threads"), keep_days=keep_days)
@@ -155,7 +198,6 @@ class Session:
             raise ConfigError("A conversation that goes on keeps its id: give another one with a fork only.")
         if not self._resume and not self._thread:
             return None
-        from ferrule.agent.stored import copied, found, unused  # for conversations that go on
 
         if self._thread:
             await asyncio.to_thread(unused, self._state, self._thread)
@@ -181,7 +223,7 @@ class Session:
             self.why_model = choice.why
             given = load_model(choice.name, settings.models, workspace=os.path.realpath(self._workspace))
         if self._record:
-            from ferrule.models.recording import Recording  # for whoever records
+            from ferrule.models.recorder import Recording  # for whoever records
 
             given = Recording(given, self._record, workspace=os.path.realpath(self._workspace))
         self._models[given.name] = given
@@ -218,7 +260,7 @@ class Session:
             if hasattr(made, "conversation"):
                 made.conversation = self.engine.session_id
             if self._record:
-                from ferrule.models.recording import Recording  # for whoever records
+                from ferrule.models.recorder import Recording  # for whoever records
 
                 assert isinstance(self.model, Recording)
                 made = Recording(made, self.model.tape)
@@ -388,7 +430,6 @@ class Session:
             raise ConfigError("This conversation is not kept (threads.keep is false), so it cannot be copied.")
         if not self.agent.talk.past.number and not self.agent.turns:
             raise ConfigError("Nothing was said in this conversation yet, so there is nothing to copy.")
-        from ferrule.agent.stored import copied  # for conversations that are copied
 
         await self._keeping.flush()
         return await asyncio.to_thread(copied, self._state, self.engine.session_id, new_session_id())
@@ -423,8 +464,6 @@ class Session:
                 ) from error
 
     async def _resumed(self) -> "Resumed":
-        from ferrule.agent.stored import opened  # for conversations that go on
-
         resumed = await asyncio.to_thread(opened, self._threads(), self.engine.session_id)
         if resumed.lost:
             self._warn(f"{resumed.lost} parts of the conversation could not be read and are left out.")

@@ -1,4 +1,8 @@
-"""From what the model wrote to what the tool takes: schema, canonical names, final form, struct."""
+"""Turn the arguments that a model wrote into the struct that a tool takes.
+
+The steps are: the advertised schema, canonical names, final form, struct. Building a validator and importing its
+library wait for the first call, so that neither slows down the start.
+"""
 
 import re
 from collections.abc import Mapping
@@ -6,12 +10,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ferrule.arguments.incoming import Incoming, receive
+from ferrule.arguments.input import ArgumentObject, receive
 from ferrule.arguments.schema import Schema
-from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments
 from ferrule.core.face import Face, as_it_came
-from ferrule.core.tool import AnyTool, Context
+from ferrule.core.tool import AnyTool, Args, Context
 
 _WHERE = re.compile(r" - at `\$\.?([^`]*)`$")
 
@@ -31,13 +34,13 @@ class Arguments:
         self._schemas: dict[int, tuple[Face, Schema]] = {}
         """By the face's identity; the face is kept, so that no other can come to have it."""
 
-    def receive(self, face: Face, raw: dict[str, Any] | str) -> Incoming:
+    def receive(self, face: Face, raw: dict[str, Any] | str) -> ArgumentObject:
         """The arguments as an object. A face that takes free text has all of a text that is no JSON."""
         if face.text_param and isinstance(raw, str) and not raw.lstrip().startswith(("{", '"', "```json")):
             raw = {face.text_param: raw}
         return receive(raw)
 
-    def understand(self, face: Face, spoken: Face, tool: AnyTool, came: Incoming, ctx: Understood) -> Args:
+    def understand(self, face: Face, spoken: Face, tool: AnyTool, came: ArgumentObject, ctx: Understood) -> Args:
         """The tool's arguments, said in the words of `spoken` and answered in those of `face`.
 
         Every repair is a note. Raises `BadArguments`, one line per bad parameter.

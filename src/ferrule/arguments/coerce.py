@@ -1,7 +1,8 @@
-"""Near misses mended by the schema: "5" where 5 is meant, a string of JSON where an object is meant.
+"""Mend near misses in arguments by their schema, and build the validators for it.
 
-A value that fits its schema is never changed. A change is kept where it makes the value fit, or at least
-gives it the type that is asked for, so that the complaint about what is left is not about its quotes.
+Examples are "5" for the number 5, and a string of JSON for an object. A value that fits its schema is never
+changed. A change is kept if it makes the value fit, or at least gives it the requested type, so that the remaining
+complaint is not about its quotes. Validators are made without fetching anything.
 """
 
 import re
@@ -10,13 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from ferrule.arguments.incoming import examine
-from ferrule.arguments.judge import local_target
-from ferrule.arguments.quote import Path, shown, spelled
+from ferrule.arguments.input import Path, examine, shown, spelled
+from ferrule.arguments.schema import local_target
 from ferrule.core.errors import BadArguments
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidatorMap
+
 
 C = TypeVar("C", list[Any], dict[str, Any])
 
@@ -37,21 +38,21 @@ class Coerced(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class _Place(NamedTuple):
+class _ValuePlace(NamedTuple):
     """Where a value stands in the arguments, and which part of the schema is read for it."""
 
     pointer: str = "#"
     path: Path = ()
     hops: int = 0
 
-    def inside(self, *keys: str | int, path: Path = ()) -> "_Place":
+    def inside(self, *keys: str | int, path: Path = ()) -> "_ValuePlace":
         steps = "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in keys)
-        return _Place(self.pointer + steps, self.path + path, self.hops + 1)
+        return _ValuePlace(self.pointer + steps, self.path + path, self.hops + 1)
 
 
 def coerce(value: Any, schema: dict[str, Any], validators: "ValidatorMap") -> Coerced:
     """The value with its near misses mended. `validators` is what `judge_parts` gave for the schema."""
-    return _Mender(schema, validators).mend(value, schema, _Place())
+    return _Mender(schema, validators).mend(value, schema, _ValuePlace())
 
 
 class _Mender:
@@ -62,7 +63,7 @@ class _Mender:
         self._validators = validators
         self._steps_left = STEPS_LIMIT
 
-    def mend(self, value: Any, schema: Any, place: _Place) -> Coerced:
+    def mend(self, value: Any, schema: Any, place: _ValuePlace) -> Coerced:
         if not isinstance(schema, dict) or place.hops > HOPS_LIMIT or not self._steps_left:
             return Coerced(value)
         if place.pointer != "#" and "$id" in schema:
@@ -72,7 +73,7 @@ class _Mender:
             target = local_target(self._root, schema["$ref"])
             if target is None:
                 return Coerced(value)
-            return self.mend(value, target[0], _Place(target[1], place.path, place.hops + 1))
+            return self.mend(value, target[0], _ValuePlace(target[1], place.path, place.hops + 1))
         types = _types(schema)
         if types and not _is_of(value, types):
             return self._retyped(value, schema, types, place)
@@ -83,11 +84,11 @@ class _Mender:
             notes += more
         return Coerced(value, notes)
 
-    def _fits(self, value: Any, place: _Place) -> bool:
+    def _fits(self, value: Any, place: _ValuePlace) -> bool:
         validator = self._validators.get(place.pointer)
         return validator is None or validator.is_valid(value)
 
-    def _retyped(self, value: Any, schema: dict[str, Any], types: tuple[str, ...], place: _Place) -> Coerced:
+    def _retyped(self, value: Any, schema: dict[str, Any], types: tuple[str, ...], place: _ValuePlace) -> Coerced:
         first: Coerced | None = None
         for kind in types:
             for guess, note in self._guesses(value, kind, schema, place):
@@ -101,7 +102,7 @@ class _Mender:
                     first = first or mended
         return first or Coerced(value)
 
-    def _guesses(self, value: Any, kind: str, schema: dict[str, Any], place: _Place) -> Iterator[tuple[Any, str]]:
+    def _guesses(self, value: Any, kind: str, schema: dict[str, Any], place: _ValuePlace) -> Iterator[tuple[Any, str]]:
         """What the value may have been meant as, if this type is wanted, and how to say so."""
         given = shown(value, place.path)
         if isinstance(value, str):
@@ -121,7 +122,7 @@ class _Mender:
         types = _types(items) if isinstance(items, dict) else ()
         return bool(types) and _SCALARS.issuperset(types)
 
-    def _members(self, value: Any, schema: dict[str, Any], place: _Place) -> Coerced:
+    def _members(self, value: Any, schema: dict[str, Any], place: _ValuePlace) -> Coerced:
         if not isinstance(value, dict):
             return Coerced(value)
         properties = _of(dict, schema.get("properties"))
@@ -144,7 +145,7 @@ class _Mender:
         same = len(out) == len(value) and all(out[name] is member for name, member in value.items())
         return Coerced(value if same else out, notes)
 
-    def _items(self, value: Any, schema: dict[str, Any], place: _Place) -> Coerced:
+    def _items(self, value: Any, schema: dict[str, Any], place: _ValuePlace) -> Coerced:
         if not isinstance(value, list | tuple):
             return Coerced(value)
         # A list under `items` is how older drafts wrote `prefixItems`.
@@ -160,21 +161,21 @@ class _Mender:
         same = all(one.value is item for one, item in zip(mended, value, strict=True))
         return Coerced(value if same else [one.value for one in mended], notes)
 
-    def _all(self, value: Any, schema: dict[str, Any], place: _Place) -> Coerced:
+    def _all(self, value: Any, schema: dict[str, Any], place: _ValuePlace) -> Coerced:
         notes: tuple[str, ...] = ()
         for index, branch in enumerate(_of(list, schema.get("allOf"))):
             value, more = self.mend(value, branch, place.inside("allOf", index))
             notes += more
         return Coerced(value, notes)
 
-    def _any(self, value: Any, schema: dict[str, Any], place: _Place) -> Coerced:
+    def _any(self, value: Any, schema: dict[str, Any], place: _ValuePlace) -> Coerced:
         notes: tuple[str, ...] = ()
         for keyword in ("anyOf", "oneOf"):
             value, more = self._alternative(value, schema, keyword, place)
             notes += more
         return Coerced(value, notes)
 
-    def _alternative(self, value: Any, schema: dict[str, Any], keyword: str, place: _Place) -> Coerced:
+    def _alternative(self, value: Any, schema: dict[str, Any], keyword: str, place: _ValuePlace) -> Coerced:
         """The first branch that the value fits, or else the first that a mended value fits."""
         branches = [
             (branch, place.inside(keyword, index)) for index, branch in enumerate(_of(list, schema.get(keyword)))

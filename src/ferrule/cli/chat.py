@@ -8,22 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ferrule.cli.candidates import thread_ids
 from ferrule.cli.codes import USAGE
-from ferrule.cli.fitting import FITTING, Fitting, fitting_options
-from ferrule.cli.loop import finish
-from ferrule.cli.options import NO_ID, Prompted, limit_options, session_options, take_limits
-from ferrule.cli.session_flags import FLAGS, SessionFlags, session_flags
-from ferrule.settings import load_settings
+from ferrule.cli.options import NO_ID, Prompted, finish, limit_options, session_options, take_limits, thread_ids
+from ferrule.cli.session_flags import FITTING, FLAGS, Fitting, SessionFlags, fitting_options, session_flags
+from ferrule.permissions.ask import YES, Answer, Nobody, Question
+from ferrule.settings.schema import load_settings, state_folder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from ferrule.agent.events import AgentEvent
     from ferrule.agent.session import Session
-    from ferrule.cli.talk.commands import Again
-    from ferrule.cli.talk.front import Front
-    from ferrule.permissions.asker import Asker
+    from ferrule.cli.talk.commands import SessionRestart
+    from ferrule.cli.talk.screen import TalkFrontend
+    from ferrule.permissions.ask import Asker
+
 
 _MISSING = "ferrule: the terminal needs two more packages: pip install 'ferrule[tui]'"
 
@@ -94,14 +93,14 @@ def _is_terminal(stream: Any) -> bool:
 
 
 async def _talk(wishes: dict[str, Any], resume: str, record: str, first: str | None) -> int:
-    from ferrule.cli.talk.chatting import Chat
-    from ferrule.cli.talk.commands import Again
+    from ferrule.cli.talk.chat import Chat
+    from ferrule.cli.talk.commands import SessionRestart
 
     front = _front()
-    opened = _Opened(wishes, record)
+    opened = _SessionOpener(wishes, record)
     opened.front = front if wishes.get("answer") != "deny" else None
     model = wishes["model"] or opened.remembered
-    chat = Chat(front, opened, first=Again(resume, wishes["dialect"], wishes["permission_mode"], model))
+    chat = Chat(front, opened, first=SessionRestart(resume, wishes["dialect"], wishes["permission_mode"], model))
     # Nobody gave any option where `ferrule` alone was typed.
     opened.ask = _asker(wishes.get("answer"), front, chat)
     _complete(front, chat)
@@ -114,11 +113,11 @@ async def _talk(wishes: dict[str, Any], resume: str, record: str, first: str | N
     return code
 
 
-class _Opened:
+class _SessionOpener:
     """Opens one session after the other, each as the options say but for what has changed."""
 
     ask: "Asker"
-    front: "Front | None" = None
+    front: "TalkFrontend | None" = None
     """Where the user is asked whether the project is trusted, if they are."""
 
     def __init__(self, wishes: dict[str, Any], record: str) -> None:
@@ -133,12 +132,14 @@ class _Opened:
         # Without any of them, an open session is let alone: the first paint waits for it.
         self._fitting = Fitting(**said) if any(value not in ((), "", None) for value in said.values()) else None
         if not self._wishes["model"] and not self._flags.model:
-            from ferrule.models.last_model import last_model
+            from ferrule.models.catalog import last_model
 
             self.remembered = last_model(load_settings().models) or ""
 
     @contextlib.asynccontextmanager
-    async def __call__(self, wanted: "Again", tell: "Callable[[AgentEvent], None]") -> "AsyncIterator[Session]":
+    async def __call__(
+        self, wanted: "SessionRestart", tell: "Callable[[AgentEvent], None]"
+    ) -> "AsyncIterator[Session]":
         from ferrule.agent.session import Session
 
         self._count += 1
@@ -174,7 +175,7 @@ class _Opened:
         )
         async with session:
             if self.remembered and is_first:
-                from ferrule.models.last_model import WHY
+                from ferrule.models.catalog import WHY
 
                 session.why_model = WHY
             self._flags.give(session)
@@ -191,10 +192,9 @@ def _wide(workspace: str) -> tuple[str, ...]:
     return (warning,) if (warning := wide_warning(workspace)) else ()
 
 
-def _front() -> "Front":
+def _front() -> "TalkFrontend":
     """The screen or, on a terminal that can do little, lines."""
-    from ferrule.cli.talk.history import Typed
-    from ferrule.settings import state_folder
+    from ferrule.cli.talk.keyboard import Typed
 
     if os.environ.get("TERM", "dumb") in {"dumb", "unknown", ""} and os.name == "posix":
         from ferrule.cli.talk.plain import Plain
@@ -206,9 +206,8 @@ def _front() -> "Front":
     return Keyboard(history=Typed(state_folder()), colour=find_theme("auto"))
 
 
-def _asker(answer: str | None, front: "Front", chat: Any) -> "Asker":
-    from ferrule.cli.talk.asking import InPerson
-    from ferrule.permissions.asker import YES, Answer, Nobody, Question
+def _asker(answer: str | None, front: "TalkFrontend", chat: Any) -> "Asker":
+    from ferrule.cli.talk.questions import InPerson
 
     if answer == "deny":
         return Nobody()
@@ -232,18 +231,17 @@ def _asker(answer: str | None, front: "Front", chat: Any) -> "Asker":
     return Willing()
 
 
-def _complete(front: "Front", chat: Any) -> None:
+def _complete(front: "TalkFrontend", chat: Any) -> None:
     """Completion, where there is a screen for it."""
     from ferrule.cli.talk.keyboard import Keyboard
 
     if not isinstance(front, Keyboard):
         return
     from ferrule.cli.talk import own_commands
-    from ferrule.cli.talk.commands import commands, values_of
-    from ferrule.cli.talk.completing import Words
-    from ferrule.cli.talk.steering import files
+    from ferrule.cli.talk.commands import commands, files, values_of
+    from ferrule.cli.talk.keyboard import InputCompleter
 
-    front.input.completer = Words(
+    front.input.completer = InputCompleter(
         lambda: [
             *((name, one.about) for name, one in commands().items()),
             *own_commands.completions(chat),

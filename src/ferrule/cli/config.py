@@ -1,17 +1,31 @@
-"""`ferrule config`: every setting, its value, where that came from, and how it is changed."""
+"""Implement `ferrule config`: show and change settings, and edit settings files.
+
+Every setting is shown with its value and its origin. Files are changed one value at a time, or as a whole in an
+editor; a file that cannot be understood is never written.
+"""
 
 import json
 import os
 import re
 import sys
+import tempfile
+import tomllib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 import msgspec
 
-from ferrule.cli.candidates import setting_keys
 from ferrule.cli.codes import DONE
-from ferrule.cli.show import Listed, paint
+from ferrule.cli.options import setting_keys
+from ferrule.cli.show import DefaultCommandGroup, paint
+from ferrule.core.errors import ConfigError
+from ferrule.core.suggest import near
+from ferrule.dialects.dialect import load_dialect
+from ferrule.engine.build import check_folders, layers_of
+from ferrule.permissions import decision
+from ferrule.settings.layers import LayerFile, Name, described, layered, project_path, value_of
+from ferrule.settings.schema import Settings, managed_path, read_settings, settings_path, state_folder
 
 _VARIABLES = (
     "FERRULE_SETTINGS",
@@ -25,7 +39,7 @@ _PROJECT = "The project (default: this folder)."
 _PASSWORD = re.compile(r"(?<=://)[^/?#@\s]*(?=@)")
 
 
-@click.group("config", cls=Listed, first="show")
+@click.group("config", cls=DefaultCommandGroup, first="show")
 def command() -> None:
     """Show and change the settings.
 
@@ -49,8 +63,6 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def show(prefix: str, *, workspace: str, changed: bool, as_json: bool) -> int:
     """Show every setting, or those below KEY, with where it is set."""
-    from ferrule.given import check_folders, layers_of
-    from ferrule.settings import state_folder
 
     check_folders(workspace)
     whole = layers_of(workspace, state_folder())
@@ -81,8 +93,6 @@ def show(prefix: str, *, workspace: str, changed: bool, as_json: bool) -> int:
 @click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def get(key: str, *, workspace: str) -> int:
     """Print the value of one setting, or those of a table."""
-    from ferrule.given import check_folders, layers_of
-    from ferrule.settings import state_folder
 
     check_folders(workspace)
     every = _rows(layers_of(workspace, state_folder()), workspace)
@@ -107,10 +117,6 @@ def get(key: str, *, workspace: str) -> int:
 @click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def set_value(key: str, value: str, *, project: bool, workspace: str) -> int:
     """Write one setting into your settings file. VALUE is written as in TOML; a string needs no quotes."""
-    from ferrule.cli.settings_file import SettingsFile, key_path, with_value
-    from ferrule.given import check_folders, layers_of
-    from ferrule.layered import described
-    from ferrule.settings import state_folder
 
     check_folders(workspace)
     parts = key_path(key)
@@ -134,10 +140,6 @@ def set_value(key: str, value: str, *, project: bool, workspace: str) -> int:
 @click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def unset(key: str, *, project: bool, workspace: str) -> int:
     """Take one setting out of your settings file again."""
-    from ferrule.cli.settings_file import SettingsFile, key_path, without
-    from ferrule.given import check_folders, layers_of
-    from ferrule.layered import described
-    from ferrule.settings import state_folder
 
     check_folders(workspace)
     parts = key_path(key)
@@ -157,8 +159,6 @@ def unset(key: str, *, project: bool, workspace: str) -> int:
 @click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def edit_file(*, project: bool, workspace: str) -> int:
     """Edit your settings file with $VISUAL or $EDITOR. What is no settings file is not written."""
-    from ferrule.cli.settings_file import SettingsFile, edit
-    from ferrule.given import check_folders
 
     check_folders(workspace)
     file = SettingsFile(workspace, of_project=project)
@@ -171,9 +171,6 @@ def edit_file(*, project: bool, workspace: str) -> int:
 @click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def path(*, workspace: str) -> int:
     """Print the settings file of every layer, and whether it is there."""
-    from ferrule.given import check_folders
-    from ferrule.layered import project_path
-    from ferrule.settings import managed_path, settings_path
 
     check_folders(workspace)
     for layer, file in (
@@ -187,22 +184,16 @@ def path(*, workspace: str) -> int:
 
 def known_keys() -> list[str]:
     """Every setting by its whole name. Raises ConfigError where the settings cannot be read."""
-    from ferrule.given import layers_of
-    from ferrule.settings import state_folder
 
     return [row["key"] for row in _rows(layers_of(".", state_folder()), ".")]
 
 
 def _unknown(key: str, known: list[str]) -> str:
-    from ferrule.support.near import near
-
     meant = f" Did you mean {' or '.join(found)}?" if (found := near(key, known)) else ""
     return f"There is no setting {key!r}.{meant} `ferrule config show` lists them all."
 
 
 def _rows(whole: Any, workspace: str) -> list[dict[str, Any]]:
-    from ferrule.layered import described, project_path, value_of
-    from ferrule.settings import managed_path
 
     rows = []
     for key, _ in described():
@@ -234,3 +225,201 @@ def _shown(value: Any) -> Any:
 
 def _masked(values: dict[str, str]) -> dict[str, str]:
     return {name: text if "${" in text else "…" for name, text in values.items()}
+
+
+class SettingsFile:
+    """The settings file of the user or of a project."""
+
+    def __init__(self, workspace: str, *, of_project: bool) -> None:
+        """Raises: ConfigError if a project's file is a link out of the project."""
+        folder = os.path.realpath(workspace)
+        self.layer: Name = "project" if of_project else "user"
+        named = project_path(folder) if of_project else settings_path()
+        # The user's file may be a link, as those who keep their settings in git have it.
+        self.path = os.path.realpath(named)
+        if of_project and self.path != named:
+            raise ConfigError(f"{named} is a link to {self.path}, so it is not written.")
+
+    def read(self) -> str:
+        """The text; empty if there is no file. Raises: ConfigError."""
+        raw = read_settings(self.path) or b""
+        try:
+            return raw.decode()
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{self.path} is not UTF-8 text (byte {error.start + 1}).") from error
+
+    def settings(self, text: str) -> Settings:
+        """What the text says. Raises ConfigError if these are no settings that this file may hold."""
+        whole = layered([LayerFile(self.layer, self.path, text.encode())])
+        if whole.warnings:
+            raise ConfigError(whole.warnings[0])
+        return whole.settings
+
+    def write(self, text: str) -> None:
+        """Write the whole file or nothing. Raises: ConfigError if it is wrong, OSError."""
+        self.settings(text)
+        folder = os.path.dirname(self.path)
+        os.makedirs(folder, exist_ok=True)
+        try:
+            mode = os.stat(self.path).st_mode & 0o777
+        except FileNotFoundError:
+            mode = 0o600
+        descriptor, new = tempfile.mkstemp(prefix=".settings-", dir=folder)
+        try:
+            with open(descriptor, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(descriptor)
+            os.chmod(new, mode)
+            os.replace(new, self.path)
+        except BaseException:
+            os.unlink(new)
+            raise
+
+
+def key_path(key: str) -> list[str] | None:
+    """The parts of a setting's name, None if there is no such setting. A part with a dot stands in quotes."""
+    try:
+        held: Any = tomllib.loads(f"{key} = 0")
+    except tomllib.TOMLDecodeError:
+        return None
+    parts = []
+    while isinstance(held, dict) and len(held) == 1:
+        ((part, held),) = held.items()
+        parts.append(part)
+    name = ".".join(parts)
+    is_known = any(
+        name == known or (isinstance(default, dict) and name.startswith(f"{known}.")) for known, default in described()
+    )
+    return parts if held == 0 and is_known else None
+
+
+def with_value(file: SettingsFile, parts: Sequence[str], value: str) -> str:
+    """The text of the file with one value changed, and all else as it was. Raises: ConfigError.
+
+    A value is written as in TOML; what is none, or does not fit, is taken as a string.
+    """
+    before = file.read()
+    if before:
+        file.settings(before)
+    first: ConfigError | None = None
+    for candidate in _candidates(value):
+        after = _changed(before, parts, candidate)
+        try:
+            held = file.settings(after)
+        except ConfigError as error:
+            first = first or error
+        else:
+            check_meaning(held, ".".join(parts))
+            return after
+    assert first is not None
+    raise _plain(first, ".".join(parts), value)
+
+
+def without(file: SettingsFile, parts: Sequence[str]) -> str:
+    """The text of the file without one value, and all else as it was. Raises: ConfigError."""
+    import tomlkit  # slow to load, and only for who changes something
+
+    document: Any = tomlkit.parse(file.read())
+    at = document
+    for part in parts[:-1]:
+        at = at.get(part, {})
+    if not isinstance(at, dict) or parts[-1] not in at:
+        raise ConfigError(f"{'.'.join(parts)} is not set in {file.path}: there is nothing to take away.")
+    del at[parts[-1]]
+    return tomlkit.dumps(document)
+
+
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "a text",
+    "array": """a list, as '["one", "two"]'""",
+    "object": "a table, which `ferrule config edit` can write",
+    "null": "nothing",
+}
+
+
+def _plain(error: ConfigError, key: str, value: str) -> ConfigError:
+    """The error in words, if it says what kind of value was expected."""
+    found = re.search(r"Expected `([\w| ]+)`( [<>]=? [\d.]+)?", str(error))
+    kinds = [_KINDS.get(kind) for kind in found[1].split(" | ")] if found is not None else [None]
+    if found is None or None in kinds:
+        return error
+    named = " or ".join(kind for kind in kinds if kind and kind != "nothing")
+    away = f" `ferrule config unset {key}` takes the value away." if value.lower() in {"none", "null"} else ""
+    return ConfigError(f"{key} takes {named}{found[2] or ''}, and {value!r} is none.{away}")
+
+
+def check_meaning(settings: Settings, key: str = "") -> None:
+    """Raises ConfigError if the value of one setting, or of any, is the name of something that there is not."""
+    from ferrule.models.catalog import named
+
+    checks: dict[str, Callable[[], object]] = {
+        "dialect": lambda: load_dialect(settings.dialect),
+        "permissions.mode": lambda: decision.named(settings.permissions.mode),
+        "models.default": lambda: settings.models.default and named(settings.models.default, settings.models),
+        "models.small": lambda: settings.models.small and named(settings.models.small, settings.models),
+    }
+    for name, check in checks.items():
+        if key in {name, ""}:
+            check()
+
+
+def _candidates(value: str) -> list[Any]:
+    try:
+        held = tomllib.loads(f"value = {value}")
+    except tomllib.TOMLDecodeError:
+        return [value]
+    return [held["value"], value] if set(held) == {"value"} else [value]
+
+
+def _changed(text: str, parts: Sequence[str], value: Any) -> str:
+    import tomlkit  # slow to load, and only for who changes something
+
+    document = tomlkit.parse(text)
+    wanted: Any = tomllib.loads(text)
+    at: Any = document
+    inside = wanted
+    for part in parts[:-1]:
+        if part not in at:
+            at[part] = tomlkit.table()
+        at, inside = at[part], inside.setdefault(part, {})
+        if not isinstance(inside, dict):
+            raise ConfigError(f"{part} is no table in the file: use `ferrule config edit`.")
+    at[parts[-1]] = value
+    inside[parts[-1]] = value
+    after = tomlkit.dumps(document)
+    try:
+        is_right = tomllib.loads(after) == wanted
+    except tomllib.TOMLDecodeError:
+        is_right = False
+    if not is_right:
+        raise ConfigError("The file is written in a way that one value cannot be put into: use `ferrule config edit`.")
+    return after
+
+
+def edit(file: SettingsFile, *, may_ask: bool) -> bool:
+    """Have the user edit a copy, until it is right or the user gives up. False if nothing was changed.
+
+    Raises: ConfigError.
+    """
+    before = text = file.read()
+    while True:
+        # An editor for terminals would wait for ever without one.
+        if not (may_ask or os.environ.get("VISUAL") or os.environ.get("EDITOR")):
+            raise ConfigError("There is no terminal for an editor: use `ferrule config set`, or set EDITOR.")
+        edited = click.edit(text, extension=".toml", require_save=False)
+        if edited is None or edited == before:
+            return False
+        try:
+            check_meaning(file.settings(edited))
+            file.write(edited)
+        except ConfigError as error:
+            click.echo(f"ferrule: {error}", err=True)
+            if not (may_ask and click.confirm("Edit it again?", default=True, err=True)):
+                raise ConfigError(f"{file.path} is as it was.") from error
+            text = edited
+        else:
+            return True

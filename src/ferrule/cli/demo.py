@@ -1,4 +1,7 @@
-"""`ferrule demo`: a recorded conversation, played through the real loop on a small project in a temporary folder."""
+"""Implement `ferrule demo`: play a recorded conversation on a small project in a temporary folder.
+
+The conversation goes through the real loop. `ferrule demo --calls` plays a recorded list of calls instead.
+"""
 
 import os
 import shlex
@@ -8,20 +11,25 @@ import tempfile
 from collections.abc import Callable
 
 import click
+import msgspec
 
 from ferrule.agent.events import AgentEvent, Called, Spoke, TurnEnded
 from ferrule.agent.session import Session
 from ferrule.cli.codes import DONE, FAILED
-from ferrule.cli.loop import finish
-from ferrule.cli.show import columns, paint, paint_diff
-from ferrule.cli.told import Told
+from ferrule.cli.options import finish
+from ferrule.cli.render import TranscriptPrinter
+from ferrule.cli.show import Bar, columns, paint, paint_diff, plain, timeline
+from ferrule.cli.undo import diffs
+from ferrule.core.call import Call, Reply
 from ferrule.core.events import Done
-from ferrule.core.reply import Reply
-from ferrule.models.recorded import read
-from ferrule.models.scripted import load
-from ferrule.permissions.asker import Everybody
-from ferrule.settings import Settings
-from ferrule.support.diff import diff
+from ferrule.engine.engine import Engine
+from ferrule.files.diff import diff
+from ferrule.models.cues import read
+from ferrule.models.recorder import load
+from ferrule.permissions.ask import Everybody
+from ferrule.permissions.trust import Trust, code_files
+from ferrule.sandbox.profile import choose
+from ferrule.settings.schema import Settings
 
 _HERE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "demo")
 
@@ -45,12 +53,7 @@ def command(*, calls: bool, keep: bool) -> int:
     project, state = os.path.join(folder, "shop"), os.path.join(folder, "state")
     _copy(project)
     try:
-        if calls:
-            from ferrule.cli.tour import play as tour  # for whoever wants to see the engine alone
-
-            passed = finish(tour(project, state))
-        else:
-            passed = finish(play(project, state))
+        passed = finish(play_tour(project, state) if calls else play(project, state))
     finally:
         if keep:
             _keep(folder)
@@ -78,8 +81,8 @@ async def play(project: str, state: str) -> bool:
     path = os.path.join(_HERE, "conversation.jsonl")
     model, task = load(path), read(path).prompts[0]
     model.name, model.workspace, model.pace = "scripted:demo", project, float(sys.stdout.isatty())
-    shown = Told(is_live=True, shows_work=True, err=sys.stdout)
-    seen = _Seen(project, shown.put)
+    shown = TranscriptPrinter(is_live=True, shows_work=True, err=sys.stdout)
+    seen = _DemoListener(project, shown.put)
     click.echo(paint(click.wrap_text(f"> {task}", columns(), "", "  ") + "\n", "bold"))
     settings = Settings()
     session = Session(
@@ -118,7 +121,7 @@ def _text(folder: str, name: str) -> str:
         return file.read()
 
 
-class _Seen:
+class _DemoListener:
     """Passes events on, and remembers how the last command ended."""
 
     def __init__(self, project: str, put: Callable[[AgentEvent], None]) -> None:
@@ -181,3 +184,101 @@ class Wrapping:
 
 def _succeeded(reply: Reply) -> bool:
     return reply.ok and "OK" in reply.text
+
+
+_MOST_LINES = 14
+
+
+class TourStep(msgspec.Struct, frozen=True):
+    """A message of calls, command lines to decide on, or an undo or redo of a file."""
+
+    say: str
+    calls: tuple[Call, ...] = ()
+    decide: tuple[str, ...] = ()
+    """Command lines that are only decided on."""
+    confined: bool = False
+    """Is it left out where nothing confines commands?"""
+    undo: str = ""
+    redo: str = ""
+
+
+async def play_tour(project: str, state: str) -> bool:
+    """Play the recording; true when its last command succeeded."""
+    Trust(state, "code").grant(project, code_files(project))
+    steps = _recording()
+    replies: list[Reply] = []
+    async with Engine(project, dialect="amp", ask=Everybody(), state=state, settings=Settings()) as engine:
+        for number, step in enumerate(steps, 1):
+            click.echo(paint("\n" + click.wrap_text(f"{number}. {step.say}", columns(), "", "   "), "bold"))
+            if step.confined and choose() is None:
+                click.echo("  Nothing confines commands on this machine, so this is left out. See ferrule doctor.")
+            elif step.calls:
+                replies = await engine.run(_here(call) for call in step.calls)
+                for call, reply in zip(step.calls, replies, strict=True):
+                    _show(call, reply, project)
+                _draw(replies)
+            elif step.decide:
+                for line in step.decide:
+                    await _decide(engine, line)
+            else:
+                done = await (engine.undo(step.undo) if step.undo else engine.redo(step.redo))
+                _head("undo" if step.undo else "redo", step.undo or step.redo, ok=True)
+                for text in diffs(done, engine):
+                    click.echo(_indented(paint_diff(text)))
+    passed = bool(replies) and _tour_succeeded(replies[-1])
+    click.echo(paint("\nThe project is mended." if passed else "\nThe project is still broken.", "bold"))
+    return passed
+
+
+async def _decide(engine: Engine, line: str) -> None:
+    decision = await engine.decide(Call("Bash", {"cmd": line}))
+    colour = {"allow": "green", "ask": "yellow", "deny": "red"}[decision.verdict]
+    click.echo(f"  {paint(f'{decision.verdict:<5}', colour)} {line}")
+    click.echo(_indented(paint(click.wrap_text(decision.why, columns() - 6, "", "  "), "dim")))
+
+
+def _recording() -> list[TourStep]:
+    with open(os.path.join(_HERE, "calls.json"), "rb") as file:
+        return msgspec.json.decode(file.read(), type=list[TourStep])
+
+
+def _here(call: Call) -> Call:
+    """The recording says python3; this machine may call it otherwise."""
+    if call.name != "Bash" or not isinstance(call.input, dict):
+        return call
+    return Call(call.name, {"cmd": call.input["cmd"].replace("python3", f"'{sys.executable}'")}, call.id)
+
+
+def _show(call: Call, reply: Reply, project: str) -> None:
+    _head(call.name, msgspec.json.encode(call.input).decode(), ok=_tour_succeeded(reply))
+    said = plain(reply).replace(f"{project}/", "").replace(project, ".").replace(f"'{sys.executable}'", "python3")
+    lines = said.splitlines()
+    more = len(lines) - _MOST_LINES
+    # The end of a command says how it went; of everything else the beginning says what it is.
+    kept = lines[-_MOST_LINES:] if call.name == "Bash" else lines[:_MOST_LINES]
+    cut = [paint(f"… {more} more lines", "dim")] if more > 0 else []
+    notes = [paint(click.wrap_text(f"note: {note}", columns() - 6, "", "  "), "dim") for note in reply.notes]
+    click.echo(_indented("\n".join([*cut, *kept, *notes] if call.name == "Bash" else [*kept, *cut, *notes])))
+
+
+def _tour_succeeded(reply: Reply) -> bool:
+    return reply.ok and (reply.name != "Bash" or "<exit_code>0</exit_code>" in reply.text)
+
+
+def _head(name: str, about: str, *, ok: bool) -> None:
+    mark = paint("✓", "green") if ok else paint("✗", "red")
+    room = max(20, columns() - len(name) - 6)
+    about = about if len(about) <= room else about[: room - 3] + "..."
+    click.echo(f"  {mark} {paint(name, 'cyan')} {paint(about, 'dim')}")
+
+
+def _draw(replies: list[Reply]) -> None:
+    bars = [Bar(f"{at}. {reply.name}", reply.started, reply.ended) for at, reply in enumerate(replies, 1)]
+    if len(bars) > 1:
+        click.echo()
+        for line in timeline(bars):
+            click.echo(f"    {paint(line, 'blue')}")
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"      {line}" for line in text.rstrip("\n").split("\n"))

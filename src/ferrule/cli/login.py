@@ -1,17 +1,19 @@
-"""`ferrule login`: keeps the keys of hosts, and says where each key comes from. No key is ever shown."""
+"""Implement `ferrule login` and `ferrule logout`: keep, list and remove the keys of hosts.
+
+The list says where each key comes from. No key is ever shown.
+"""
 
 import os
 import sys
 
 import click
 
-from ferrule.agent_settings import Models
 from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.show import paint
 from ferrule.core.errors import ConfigError
 from ferrule.models.hosts import ALIASES, find_host, host_names, key_names
 from ferrule.models.keys import KeyStore, stored_key
-from ferrule.settings import load_settings
+from ferrule.settings.schema import Models, load_settings
 
 _MOST_CHARS = 20_000
 

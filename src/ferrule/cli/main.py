@@ -9,10 +9,11 @@ from collections.abc import Sequence
 import click
 
 from ferrule.cli.codes import BUG, DONE, FAILED, INTERRUPTED, USAGE
-from ferrule.cli.loop import StoppedError
+from ferrule.cli.options import StoppedError
 from ferrule.core.errors import FerruleError
-from ferrule.support import owned
-from ferrule.support.signals import hold_none_back
+from ferrule.core.suggest import near
+from ferrule.system import proc
+from ferrule.system.signals import hold_none_back
 
 COMMANDS = {
     "chat": "Talk to an agent at the terminal; so does `ferrule` alone.",
@@ -39,6 +40,14 @@ COMMANDS = {
     "completion": "Print the script that completes a line in bash, zsh or fish.",
     "version": "Print the version.",
 }
+_BESIDE = {
+    "exec": ("call", "exec_command"),
+    "redo": ("undo", "redo_command"),
+    "output": ("undo", "output_command"),
+    "logout": ("login", "logout"),
+    "version": ("doctor", "version_command"),
+}
+"""Commands that stand in the module of another one, and what each is there."""
 ALIASES = {"sessions": "threads"}
 """Names that people try, and the commands that they mean."""
 _OWN = {"-h", "--help", "-V", "--version"}
@@ -55,7 +64,8 @@ class Lazy(click.Group):
         cmd_name = ALIASES.get(cmd_name, cmd_name)
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"ferrule.cli.{cmd_name}").command
+        module, name = _BESIDE.get(cmd_name, (cmd_name, "command"))
+        command = getattr(importlib.import_module(f"ferrule.cli.{module}"), name)
         assert isinstance(command, click.Command)
         return command
 
@@ -63,8 +73,6 @@ class Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and args[0] not in ALIASES and not args[0].startswith("-"):
-            from ferrule.support.near import near  # only a mistake pays for it
-
             meant = near(args[0], [*COMMANDS, *ALIASES], most=1)
             hint = f" Did you mean {meant[0]!r}?" if meant else " `ferrule --help` lists them."
             hint += f" A task of one word stands behind --: ferrule -- {args[0]}"
@@ -142,7 +150,7 @@ def _chat() -> click.Command:
 
 def main(args: Sequence[str] | None = None) -> None:
     """The entry point. No traceback ever reaches a user."""
-    owned.take()
+    proc.take()
     hold_none_back()
     sys.exit(run(args))
 

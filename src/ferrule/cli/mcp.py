@@ -1,15 +1,45 @@
-"""`ferrule mcp`: the engine as an MCP server, and the servers whose tools a session may call."""
+"""Implement `ferrule mcp`: serve the engine as an MCP server, and manage the servers that a session uses.
 
+Servers of a workspace are added, listed, tried, approved and removed.
+"""
+
+import asyncio
+import importlib.util
 import json
+import logging
 import os
-from typing import Any
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ferrule.cli.codes import DONE
-from ferrule.cli.loop import finish
-from ferrule.cli.options import engine_options
-from ferrule.cli.show import Listed
+from ferrule.cli.codes import DONE, FAILED, REFUSED
+from ferrule.cli.options import engine_options, finish, open_engine
+from ferrule.cli.show import DefaultCommandGroup, paint
+from ferrule.core.errors import ConfigError
+from ferrule.core.suggest import near
+from ferrule.engine.build import settled
+from ferrule.engine.engine import Engine
+from ferrule.output.clean import clean
+from ferrule.sandbox.search_path import apart, left_out
+from ferrule.serve.mcp.questions import Clients
+from ferrule.serve.mcp.roots import Roots, is_nowhere, refuse_everything
+from ferrule.serve.mcp.server import Serving
+from ferrule.settings.schema import settings_path, state_folder
+from ferrule.sources.mcp.config import USER_FILE, add_server, configured, remove_server
+from ferrule.sources.mcp.connection import Opening
+from ferrule.sources.mcp.server import ServerState
+from ferrule.sources.mcp.servers import Servers
+from ferrule.system.roster import Roster
+
+if TYPE_CHECKING:
+    from socket import socket
+
+    from ferrule.sources.mcp.approval import Approval, Approve
+    from ferrule.sources.mcp.tool import McpTool
+
 
 _WORKSPACE = click.option(
     "-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help="The project (default: this folder)."
@@ -17,7 +47,7 @@ _WORKSPACE = click.option(
 _PROJECT = click.option("--project", is_flag=True, help="In the project's .mcp.json instead of your own file.")
 
 
-@click.group("mcp", cls=Listed)
+@click.group("mcp", cls=DefaultCommandGroup)
 def command() -> None:
     """Serve the tools over MCP, and manage the servers whose tools are used.
 
@@ -61,7 +91,6 @@ def serve(*, address: str | None, token: str | None, names: tuple[str, ...], **s
     """
     if address is None and names:
         raise click.UsageError("--name goes with --http.")
-    from ferrule.cli.serving import served  # loads an engine
 
     source = click.get_current_context().get_parameter_source("workspace")
     is_chosen = source is not click.core.ParameterSource.DEFAULT
@@ -99,8 +128,6 @@ def add(
       ferrule mcp add tickets --env 'TOKEN=${MY_TOKEN}' -- tickets --stdio
       ferrule mcp add docs https://docs.example/mcp --header 'X-Key: ${KEY}'
     """
-    from ferrule.cli.servers import file_of  # loads what knows of servers
-    from ferrule.sources.mcp.written import add_server
 
     path = file_of(workspace, project=project)
     entry = _entry(what, env, headers, sse=sse)
@@ -157,8 +184,6 @@ def _pair(text: str, sign: str, form: str) -> tuple[str, str]:
 @_WORKSPACE
 def list_servers(*, as_json: bool, workspace: str) -> int:
     """List the servers that a session here would have. None of them is started."""
-    from ferrule.cli.servers import listed, show_rows  # loads what knows of servers
-
     rows, warnings = finish(listed(workspace))
     if as_json:
         for row in rows:
@@ -179,8 +204,6 @@ def test_server(*, name: str, as_json: bool, workspace: str) -> int:
 
     Nothing that is not approved is started. Exit codes: 0 it works, 1 it does not, 3 it is not approved or is off.
     """
-    from ferrule.cli.servers import show_tried, tried  # loads what knows of servers
-
     code, found = finish(tried(workspace, name))
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False))
@@ -195,8 +218,6 @@ def test_server(*, name: str, as_json: bool, workspace: str) -> int:
 @_WORKSPACE
 def approve(*, name: str, yes: bool, workspace: str) -> int:
     """Approve a project's server, or tools that have changed."""
-    from ferrule.cli.servers import approved  # loads what knows of servers
-
     return finish(approved(workspace, name, yes=yes))
 
 
@@ -206,6 +227,385 @@ def approve(*, name: str, yes: bool, workspace: str) -> int:
 @_WORKSPACE
 def remove(*, name: str, project: bool, workspace: str) -> int:
     """Remove a server that was added, and what was approved of it."""
-    from ferrule.cli.servers import removed  # loads what knows of servers
-
     return removed(workspace, name, project=project)
+
+
+_COLOURS = {"running": "green", "listed": "green", "new": "yellow", "changed": "yellow", "denied": "red"}
+_MEANS = {
+    "disabled": "switched off",
+    "denied": "denied by its configuration",
+    "new": "not approved yet",
+    "changed": "changed since it was approved",
+    "unlisted": "never started",
+    "listed": "ready",
+    "running": "running",
+}
+_PROJECT_FILE = ".mcp.json"
+_TELL_SECONDS = 0.2
+_WORDS_CHARS = 70
+
+
+def file_of(workspace: str, *, project: bool) -> str:
+    """Where servers are added: a file of the user's, or the project's own."""
+    if project:
+        return os.path.join(os.path.realpath(workspace), _PROJECT_FILE)
+    return os.path.join(os.path.dirname(settings_path()), USER_FILE)
+
+
+def make_servers(workspace: str, approve: "Approve | None" = None) -> Servers:
+    """The servers that a session in this folder would have. Without `approve`, nothing that is not approved starts."""
+    if not os.path.isdir(os.path.expanduser(workspace)):
+        raise ConfigError(f"{workspace} is not a folder.")
+    folder, state = os.path.realpath(os.path.expanduser(workspace)), state_folder()
+    settings, layered = settled(folder, state)
+    managed = None if layered is None else layered.layers.get("managed")
+    found = configured(
+        folder,
+        settings.mcp,
+        managed=None if managed is None else managed.mcp,
+        rule_files=settings.permissions.files,
+        sources=settings.sources,
+        strict=settings.mcp.strict,
+    )
+    opening = Opening(
+        # As in a session: what lies in the workspace is no program that a server may be started with.
+        environment=apart(os.environ, (folder,)),
+        unsearched=left_out(os.environ.get("PATH", ""), (folder,)),
+        roots=(folder,),
+        # A server may offer other tools to whoever cannot be asked; here nobody is asked, but it is told the same.
+        elicit=_declined,
+        roster=Roster(os.path.join(state, "processes")),
+        result_bytes=settings.mcp.result_mb << 20,
+        keep_env=settings.shell.keep_env,
+    )
+    return Servers(found, state_folder=state, workspace=folder, opening=opening, approve=approve)
+
+
+async def _declined(server: str, message: str, schema: Mapping[str, Any]) -> None:  # noqa: ARG001 - what is asked for
+    click.echo(clean(f"{server} asks: {message} It was told no: it is only tried."), err=True)
+
+
+def state_of(servers: Servers, name: str) -> ServerState:
+    """The server of that name. Raises a usage error that names those there are."""
+    states = servers.states()
+    found = next((one for one in states if one.name == name), None)
+    if found is None:
+        names = [one.name for one in states]
+        meant = near(name, names, most=1)
+        hint = f"Did you mean {meant[0]!r}?" if meant else f"There are: {', '.join(names) or 'none'}."
+        raise click.UsageError(f"There is no MCP server {name!r} here. {hint}")
+    return found
+
+
+async def listed(workspace: str) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+    """Every server as a row, and the warnings about them. Nothing is started."""
+    servers = make_servers(workspace)
+    return [_row(state) for state in servers.states()], servers.known().warnings
+
+
+def show_rows(rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        click.echo("No MCP servers are configured here. Add one: ferrule mcp add NAME -- COMMAND ARGS…")
+        return
+    width = max(4, *(len(row["name"]) for row in rows))
+    click.echo(f"{'name':<{width}}  {'state':<30}  {'tools':>5}  {'over':<5}  from")
+    for row in rows:
+        state = paint(f"{_MEANS[row['state']]:<30}", _COLOURS.get(row["state"], "dim"))
+        tools = str(row["tools"]) if row["state"] in ("listed", "running") else "-"
+        click.echo(f"{row['name']:<{width}}  {state}  {tools:>5}  {row['transport']:<5}  {row['source']}")
+
+
+def _row(state: ServerState) -> dict[str, Any]:
+    return {
+        "name": clean(state.name),
+        "state": state.state,
+        "transport": state.transport,
+        "layer": state.layer,
+        "source": clean(state.source),
+        "tools": state.tools,
+        "withheld": list(state.withheld),
+        "quarantined": [{"name": name, "why": why} for name, why in state.quarantined],
+        "instructions": _instructed(state),
+    }
+
+
+def _instructed(state: ServerState) -> str:
+    """What becomes of a server's instructions."""
+    if state.is_guidance_withheld:
+        return "withheld"
+    return "shown" if state.guidance_chars else "none"
+
+
+async def tried(workspace: str, name: str) -> tuple[int, dict[str, Any]]:
+    """Start a server and list its tools: an exit code, and what was found."""
+    servers = make_servers(workspace)
+    before = state_of(servers, name)
+    if before.state in ("new", "changed", "disabled", "denied"):
+        return REFUSED, {**_row(before), "error": _refusal(before)}
+    try:
+        began = time.perf_counter()
+        brought = await _told(f"Starting {name}", servers.connect([name]))
+        seconds = time.perf_counter() - began
+        after = state_of(servers, name)
+        tools: list[Any] = [tool for tool in brought.tools if tool.origin == name]
+    finally:
+        await _told(f"Ending {name}", servers.close())
+    found = {
+        **_row(after),
+        "seconds": round(seconds, 3),
+        "tools": [_tool_row(tool) for tool in tools],
+        "error": clean(after.error),
+    }
+    return FAILED if after.error else DONE, found
+
+
+def _refusal(state: ServerState) -> str:
+    if state.state in ("disabled", "denied"):
+        return f"{state.name} is {_MEANS[state.state]} in {state.source}, so it was not started."
+    return (
+        f"{state.name} of {state.source} is {_MEANS[state.state]}, so it was not started. "
+        f"Look at it with `ferrule mcp approve {state.name}`."
+    )
+
+
+def _tool_row(tool: "McpTool") -> dict[str, Any]:
+    first = (tool.words or "").strip().partition("\n")[0]
+    return {
+        "name": clean(tool.tool),
+        "called": tool.name,
+        "description": clean(first),
+        "characters": tool.definition_chars,
+        "readOnly": tool.hints.get("readOnlyHint") is True,
+    }
+
+
+def show_tried(found: dict[str, Any]) -> None:
+    if found["error"]:
+        click.echo(f"ferrule: {found['error']}", err=True)
+    if not isinstance(found["tools"], list):
+        return
+    if not found["error"]:
+        count = len(found["tools"])
+        click.echo(f"{found['name']} started and listed its tools in {found['seconds']:.2f} s: {count} can be used.")
+    width = max((len(tool["name"]) for tool in found["tools"]), default=0)
+    for tool in found["tools"]:
+        reads = " (only reads)" if tool["readOnly"] else ""
+        click.echo(f"  {tool['name']:<{width}}  {tool['description'][:_WORDS_CHARS]}{paint(reads, 'dim')}")
+    for name in found["withheld"]:
+        click.echo(paint(f"  withheld: {name} is new or has changed since you approved the server.", "yellow"))
+    if found["instructions"] == "shown":
+        click.echo("  Its instructions stand in the system prompt.")
+    elif found["instructions"] == "withheld":
+        click.echo(paint("  withheld: its instructions, which were not approved as they are.", "yellow"))
+    if found["withheld"] or found["instructions"] == "withheld":
+        click.echo(f"Look at these with `ferrule mcp approve {found['name']}`.")
+    for one in found["quarantined"]:
+        click.echo(paint(f"  not usable: {one['name']}: {one['why']}.", "red"))
+
+
+async def approved(workspace: str, name: str, *, yes: bool) -> int:
+    """Show all that a yes would allow, ask, and keep the answer."""
+    refused = []
+
+    async def ask(approval: "Approval") -> bool:
+        click.echo(approval.text)
+        if yes:
+            return True
+        if not sys.stdin.isatty():
+            click.echo("ferrule: nobody can be asked here; --yes approves what is shown above.", err=True)
+            refused.append(approval.about)
+            return False
+        what = "Start it" if approval.about == "start" else "Use these as they are now"
+        if click.confirm(f"{what}, from now on?", default=False, err=True):
+            return True
+        refused.append(approval.about)
+        return False
+
+    servers = make_servers(workspace, ask)
+    before = state_of(servers, name)
+    if before.state in ("disabled", "denied"):
+        raise click.UsageError(_refusal(before))
+    try:
+        await servers.connect([name])
+        after = state_of(servers, name)
+    finally:
+        await servers.close()
+    if refused:
+        click.echo(f"{name}: nothing was approved." if "start" in refused else f"{name}: what is new stays withheld.")
+        return REFUSED
+    if after.error:
+        click.echo(f"ferrule: {clean(after.error)}", err=True)
+        return FAILED
+    click.echo(f"{name} is approved as it is now, with {after.tools} tools.")
+    return DONE
+
+
+async def _told(what: str, work: Any) -> Any:
+    """Wait for it; a person at the terminal sees for how long."""
+    task = asyncio.ensure_future(work)
+    began = time.perf_counter()
+    shown = False
+    try:
+        while not (await asyncio.wait({task}, timeout=_TELL_SECONDS))[0]:
+            if sys.stderr is not None and sys.stderr.isatty():
+                shown = True
+                print(f"\r{what} … {time.perf_counter() - began:.1f} s", end="", file=sys.stderr, flush=True)
+    finally:
+        if shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+    return task.result()
+
+
+def removed(workspace: str, name: str, *, project: bool) -> int:
+    """Take a server out of the file that it was added to, and forget what was approved of it."""
+    path, other = (file_of(workspace, project=one) for one in (project, not project))
+    servers = make_servers(workspace)
+    known = next((one for one in servers.states() if one.name == name), None)
+    if remove_server(path, name):
+        # One of the same name may be in another file: what was approved of that stays.
+        if known is not None and os.path.realpath(known.source) == os.path.realpath(path):
+            servers.forget(name)
+        click.echo(f"Removed {name} from {path}.")
+        return DONE
+    source = state_of(servers, name).source
+    if os.path.realpath(source) == os.path.realpath(other):
+        option = "without --project" if project else "with --project"
+        raise click.UsageError(f"{name} is in {source}: try again {option}.")
+    raise click.UsageError(f"{name} is not in {path}, but in {source}: take it out there by hand.")
+
+
+_DEPTH = "FERRULE_MCP_DEPTH"
+_MOST_DEPTH = 3
+
+
+async def served(
+    session: dict[str, Any],
+    *,
+    address: str | None,
+    token: str | None,
+    names: tuple[str, ...],
+    is_chosen: bool = False,
+) -> None:
+    """Serve until the client goes or a signal comes; standard output is the client's alone.
+
+    `is_chosen` means that the user named the workspace: otherwise the client may, where it was started nowhere.
+    """
+    if importlib.util.find_spec("mcp") is None:
+        raise ConfigError("MCP needs the package `mcp`: pip install 'ferrule[mcp]'.")
+    if address is not None and importlib.util.find_spec("uvicorn") is None:
+        raise ConfigError("MCP over HTTP needs the package `uvicorn`: pip install 'ferrule[mcp]'.")
+    os.environ.pop("FERRULE_MCP_TOKEN", None)  # it is for clients, not for the commands that they run
+    _count_depth()
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="ferrule: %(message)s")
+    clients = Clients()
+    if not is_chosen and is_nowhere(session["workspace"]):
+        if address is None:
+            await _in_a_root(session, clients)
+            return
+        refuse_everything(session["workspace"])  # many clients, and none of them is asked for a folder
+        click.echo("warning: The workspace is the home folder: --workspace chooses a smaller one.", err=True)
+    at = None if address is None else _place(address, token)
+    async with open_engine(**session, ask=clients) as engine:
+        for warning in engine.warnings:
+            click.echo(f"warning: {warning}", err=True)
+        async with Serving(engine, clients) as serving:
+            if at is None:
+                from ferrule.serve.mcp.stdio import serve_stdio  # one of the two ways
+
+                _greet(engine)
+                await serve_stdio(serving)
+            else:
+                await _over_http(serving, at, names)
+
+
+async def _in_a_root(session: dict[str, Any], clients: Clients) -> None:
+    """Serve one client in the workspace that it names."""
+    from ferrule.serve.mcp.stdio import serve_stdio  # one of the two ways
+
+    def warn(sentence: str) -> None:
+        click.echo(f"warning: {sentence}", err=True)
+
+    start = os.path.realpath(session["workspace"])
+    warn(
+        f"Started in {start}, which is no project: the workspace is the first folder among the client's roots. "
+        "--workspace DIR chooses one."
+    )
+
+    roots = Roots(start, lambda folder: open_engine(**{**session, "workspace": folder}, ask=clients), warn)
+    try:
+        async with Serving(None, clients, roots=roots) as serving:
+            await serve_stdio(serving)
+    finally:
+        await roots.close()
+
+
+def _count_depth() -> None:
+    """A server that is configured as a server of its own would start itself, and that one itself, without end."""
+    said = os.environ.get(_DEPTH, "0")
+    depth = int(said) if said.isascii() and said.isdigit() else _MOST_DEPTH
+    if depth >= _MOST_DEPTH:
+        raise ConfigError(
+            "`ferrule mcp serve` was started by itself, again and again: it is among the MCP servers that it uses. "
+            "Look for it with `ferrule mcp list`."
+        )
+    os.environ[_DEPTH] = str(depth + 1)
+
+
+def _greet(engine: Engine) -> None:
+    """A person who starts it by hand would wait in vain."""
+    if sys.stdin is None or not sys.stdin.isatty():
+        return
+    arguments = ["mcp", "serve", "--workspace", engine.jail.folder, "--dialect", engine.dialect.name]
+    click.echo("Waiting for an MCP client here, which speaks JSON. For a client's configuration:", err=True)
+    _show({"command": "ferrule", "args": arguments})
+    click.echo("Ctrl-D ends it.", err=True)
+
+
+def _show(entry: dict[str, Any]) -> None:
+    click.echo(json.dumps({"mcpServers": {"ferrule": entry}}, indent=2), err=True)
+
+
+class _ListenAddress(NamedTuple):
+    """Where it listens, and what its clients must know."""
+
+    listening: "socket"
+    host: str
+    url: str
+    token: str
+    is_given: bool
+    """Is the token the user's own? Then it is not shown."""
+
+
+def _place(address: str, token: str | None) -> _ListenAddress:
+    """Wrong use is told before anything is opened."""
+    import secrets  # only for this way
+
+    from ferrule.serve.mcp.http import PATH, check_token, listen
+
+    secret = secrets.token_urlsafe(32) if token is None else check_token(token)
+    listening, host, port = listen(address)
+    shown = f"[{host}]" if ":" in host else host
+    return _ListenAddress(listening, host, f"http://{shown}:{port}{PATH}", secret, token is not None)
+
+
+async def _over_http(serving: Serving, at: _ListenAddress, names: tuple[str, ...]) -> None:
+    from ferrule.serve.mcp.http import (
+        is_loopback,  # one of the two ways
+        serve_http,
+    )
+
+    def ready() -> None:
+        if not is_loopback(at.host):
+            click.echo(
+                f"warning: {at.host} can be reached from other machines, and what is said is not encrypted: whoever "
+                "reads the token on the way can run commands here.",
+                err=True,
+            )
+        header = "Bearer ${FERRULE_MCP_TOKEN}" if at.is_given else f"Bearer {at.token}"
+        click.echo(f"Serving MCP at {at.url}. For a client's configuration:", err=True)
+        _show({"type": "http", "url": at.url, "headers": {"Authorization": header}})
+
+    await serve_http(serving, at.listening, host=at.host, token=at.token, names=names, ready=ready)

@@ -9,21 +9,34 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from ferrule.agent_settings import Models
 from ferrule.cli.codes import DONE, FAILED, USAGE
-from ferrule.cli.loop import finish
+from ferrule.cli.options import finish
 from ferrule.cli.show import columns, indented, paint
+from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
-from ferrule.models.catalog import CATALOG, SHORT, About
+from ferrule.models.catalog import (
+    CATALOG,
+    ELSEWHERE,
+    NO_MODEL_IN_SHORT,
+    SHORT,
+    VARIABLE,
+    ModelChoice,
+    ModelProfile,
+    check_key,
+    choose,
+    load_model,
+    named,
+)
 from ferrule.models.hosts import find_host, host_names
 from ferrule.models.keys import stored_key
-from ferrule.models.model import Model, ModelError
-from ferrule.models.names import ELSEWHERE, NO_MODEL_IN_SHORT, VARIABLE, Chosen, choose, named
+from ferrule.models.model import Model, ModelError, RetryNotice
 from ferrule.output.clean import clean
-from ferrule.settings import load_settings
+from ferrule.settings.schema import Models, load_settings
+from ferrule.wire.turn import ModelRequest, Turn
 
 if TYPE_CHECKING:
-    from ferrule.models.api import HttpModel
+    from ferrule.models.http import HttpModel
+
 
 _TEST_TOKENS = 2_000
 _LIST_SECONDS = 30.0
@@ -76,7 +89,7 @@ def command(action: str, name: str | None, *, model: str | None, as_json: bool) 
 
 def _show(settings: Models, flag: str | None, *, as_json: bool) -> None:
     try:
-        choice: Chosen | None = choose(flag, settings)
+        choice: ModelChoice | None = choose(flag, settings)
     except ModelError:
         choice = None
     hosts = [_host(name, settings) for name in host_names(settings)]
@@ -108,7 +121,7 @@ def _show(settings: Models, flag: str | None, *, as_json: bool) -> None:
     _table(("model", "window", "answer", "prices"), map(_known_line, CATALOG))
 
 
-def _meant(choice: Chosen | None, settings: Models) -> tuple[str, str]:
+def _meant(choice: ModelChoice | None, settings: Models) -> tuple[str, str]:
     """The whole name of the model that is chosen, or why it means none."""
     if choice is None:
         return "", ""
@@ -147,12 +160,12 @@ def _host_line(host: dict[str, Any]) -> tuple[str, ...]:
     return (clean(host["name"]), host["api"], clean(host["url"]), key)
 
 
-def _row(one: About) -> dict[str, Any]:
+def _row(one: ModelProfile) -> dict[str, Any]:
     prices = None if one.prices is None else one.prices._asdict()
     return {"begins": one.begins, "window": one.window, "most_output": one.most_output, "prices": prices}
 
 
-def _known_line(one: About) -> tuple[str, ...]:
+def _known_line(one: ModelProfile) -> tuple[str, ...]:
     prices = "not known" if one.prices is None else " ".join(f"{price:g}" for price in one.prices)
     return (f"{one.begins}…", f"{one.window:,}", f"{one.most_output:,}", prices)
 
@@ -173,12 +186,11 @@ def _table(head: tuple[str, ...], cells: Iterable[tuple[str, ...]]) -> None:
 
 def _listing(name: str, settings: Models) -> "HttpModel":
     """What a host is asked through for its models."""
-    from ferrule.models.api import HttpModel  # only who asks a host pays for these
-    from ferrule.models.load import check_key
+    from ferrule.models.http import HttpModel  # only who asks a host pays for these
 
     host = find_host(name, settings, os.environ, stored_key)
     check_key(host, name)
-    return HttpModel(host, "", About(""), settings)
+    return HttpModel(host, "", ModelProfile(""), settings)
 
 
 async def _names(model: "HttpModel") -> list[str]:
@@ -206,22 +218,20 @@ def _print_names(names: list[str], *, as_json: bool) -> None:
 
 
 def _asked(name: str | None, flag: str | None, settings: Models) -> Model:
-    from ferrule.models.load import load_model  # only who asks a model pays for it
-
     # Whoever tests wants to hear at once what is wrong.
     return load_model(name or choose(flag, settings).name, msgspec.structs.replace(settings, retries=0))
 
 
 async def _test(model: Model, *, as_json: bool) -> None:
-    from ferrule.models.model import Again  # only who asks a model pays for these
-    from ferrule.wire.assemble import Assembler
-    from ferrule.wire.turn import Asked, Text, Turn
+    from ferrule.wire.stream import Assembler
 
-    asked = Asked(model="", turns=(Turn("user", (Text("Answer with the one word: ready"),)),), max_tokens=_TEST_TOKENS)
+    asked = ModelRequest(
+        model="", turns=(Turn("user", (Text("Answer with the one word: ready"),)),), max_tokens=_TEST_TOKENS
+    )
     began, first, answer = time.perf_counter(), 0.0, Assembler()
     try:
         async for delta in model.ask(asked):
-            if isinstance(delta, Again):
+            if isinstance(delta, RetryNotice):
                 click.echo(f"Asked again in {delta.seconds:.1f} s: {delta.why}.", err=True)
                 answer = Assembler()
                 continue

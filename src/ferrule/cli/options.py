@@ -1,24 +1,100 @@
-"""The options that every command takes, and the engine that they describe."""
+"""Define the options shared by commands, their shell completion, and how commands run the engine.
 
+A signal that ends the program first ends its calls.
+"""
+
+import asyncio
+import contextlib
 import math
 import os
+import signal
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ferrule.cli.candidates import dialects, models, modes, thread_ids
 from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, REFUSED, USAGE
+from ferrule.core.call import Reply
+from ferrule.core.errors import ConfigError
 from ferrule.core.events import Event, Reported
-from ferrule.core.reply import Reply
-from ferrule.dialects.dialect import FAMILIES
-from ferrule.engine import Engine
-from ferrule.permissions.asker import Asker, Everybody, Nobody
+from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.engine.engine import Engine
+from ferrule.permissions.ask import Asker, Everybody, Nobody
+from ferrule.permissions.decision import MODES
+from ferrule.settings.schema import load_settings, state_folder
+from ferrule.system.signals import is_ignored
 
 if TYPE_CHECKING:
-    from ferrule.agent.budget import Limits
+    from ferrule.agent.limits import Limits
+
+
+_MOST_THREADS = 100
+
+
+def dialects(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    return _beginning(FAMILIES, begun)
+
+
+def modes(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    return _beginning((mode.name for mode in MODES), begun)
+
+
+def models(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """Short names, the models that are known, and hosts; behind a host and its colon the models known there."""
+    from ferrule.models.catalog import CATALOG, SHORT
+    from ferrule.models.hosts import ROWS, host_names
+
+    host, colon, *_rest = begun.partition(":")
+    begins = ROWS[host].begins if host in ROWS else ()
+    if colon:
+        return _beginning((f"{host}:{row.begins}" for row in CATALOG if row.begins.startswith(begins or ())), begun)
+    try:
+        settings = load_settings().models
+    except ConfigError:
+        return _beginning(SHORT, begun)
+    known = (row.begins for row in CATALOG)
+    return _beginning([*SHORT, *settings.roles, *known, *(f"{host}:" for host in host_names(settings))], begun)
+
+
+def tools(ctx: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """The tools of the dialect that the line names, else of the settings'."""
+
+    try:
+        faces = load_dialect(ctx.params.get("dialect") or load_settings().dialect).faces
+    except ConfigError:
+        return []
+    return _beginning((face.name for face in faces if face.shown), begun)
+
+
+def thread_ids(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """The ids of the newest threads."""
+    from ferrule.system.sqlite import UnusableError
+    from ferrule.tools.threads.store import ThreadStore
+
+    store = ThreadStore(os.path.join(state_folder(), "threads"))
+    try:
+        return _beginning((about.id for about in store.list(limit=_MOST_THREADS)), begun)
+    except UnusableError:
+        return []
+    finally:
+        store.close()
+
+
+def setting_keys(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
+    """The names of the settings."""
+    from ferrule.cli.config import known_keys  # as above
+
+    try:
+        return _beginning(known_keys(), begun)
+    except ConfigError:
+        return []
+
+
+def _beginning(names: Iterable[str], begun: str) -> list[str]:
+    return [name for name in dict.fromkeys(names) if name.startswith(begun)]
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 NO_ID = "?"
@@ -234,7 +310,7 @@ def limit_options(command: F) -> F:
 
 def take_limits(options: dict[str, Any]) -> "Limits | None":
     """Take the limits out of the options; None if there is none."""
-    from ferrule.agent.budget import Limits  # for commands that ask a model
+    from ferrule.agent.limits import Limits  # for commands that ask a model
 
     limits = Limits(*(options.pop(f"max_{name}") for name in Limits._fields))
     return limits if any(limit is not None for limit in limits) else None
@@ -290,11 +366,11 @@ def asker_of(answer: str | None, *, many: bool) -> Asker:
     if answer == "yes":
         return Everybody()
     if answer is None and sys.stderr is not None and sys.stderr.isatty():
-        from ferrule.cli.terminal import Terminal, at_a_terminal  # only for people
+        from ferrule.cli.prompts import TerminalAsker, at_a_terminal  # only for people
 
         source = at_a_terminal()
         if source is not None:
-            return Terminal(source, many=many)
+            return TerminalAsker(source, many=many)
     return Nobody()
 
 
@@ -365,3 +441,46 @@ def _code(reply: Reply) -> int:
         return INTERRUPTED
     wrong = reply.error is not None and reply.error.error_code in ("unknown-tool", "bad-arguments")
     return USAGE if wrong else FAILED
+
+
+T = TypeVar("T")
+
+_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
+class StoppedError(Exception):
+    """A signal asked the program to end; its calls have been cancelled and cleaned up."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def finish(main: Coroutine[Any, Any, T]) -> T:
+    """Run it to its end. SIGTERM and SIGHUP cancel it as ctrl-C does, so that no process outlives the program."""
+    return asyncio.run(_until_signal(main))
+
+
+async def _until_signal(main: Coroutine[Any, Any, T]) -> T:
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    caught: list[int] = []
+
+    def stop(number: int) -> None:
+        caught.append(number)
+        task.cancel()
+
+    heeded = [number for number in _SIGNALS if not is_ignored(number)]  # `nohup` means the program to go on
+    for number in heeded:
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # Windows; not the main thread
+            loop.add_signal_handler(number, stop, number)
+    try:
+        return await main
+    except asyncio.CancelledError:
+        if caught:
+            raise StoppedError(caught[0]) from None
+        raise
+    finally:
+        for number in heeded:
+            with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+                loop.remove_signal_handler(number)

@@ -9,12 +9,13 @@ from typing import Any
 import click
 
 from ferrule.cli.codes import DONE, FAILED, REFUSED
-from ferrule.cli.loop import finish
-from ferrule.cli.options import as_text, engine_options, open_engine, typed_in
-from ferrule.cli.show import Listed, paint
+from ferrule.cli.options import as_text, engine_options, finish, open_engine, typed_in
+from ferrule.cli.show import DefaultCommandGroup, paint
 from ferrule.core.call import Call
-from ferrule.engine import Engine
+from ferrule.engine.engine import Engine
 from ferrule.permissions.decision import Decision
+from ferrule.permissions.layers import project_files
+from ferrule.settings.schema import state_folder
 
 _RULES = click.option(
     "--rules",
@@ -31,7 +32,7 @@ _SUBJECTS = frozenset({*_COMMANDS, "path", "file_path", "filePath", "url", "note
 _COLOURS = {"allow": "green", "ask": "yellow", "deny": "red", "delegate": "cyan"}
 
 
-@click.group("permissions", cls=Listed)
+@click.group("permissions", cls=DefaultCommandGroup)
 def command() -> None:
     """Show the rules, and what they say about a call.
 
@@ -150,10 +151,7 @@ def trust(*, workspace: str, revoke: bool) -> int:
     Until then its rules can only tighten, and its tools, toolboxes, hooks and servers are not used. A change of any of
     these files ends the trust in all of their kind.
     """
-    from ferrule.permissions.code import code_files
-    from ferrule.permissions.layers import project_files
-    from ferrule.permissions.trust import Trust
-    from ferrule.settings import state_folder
+    from ferrule.permissions.trust import Trust, code_files
 
     folder = os.path.realpath(workspace)
     kinds = (
@@ -187,8 +185,7 @@ def forget(*, workspace: str, rules: tuple[str, ...]) -> int:
     ferrule permissions forget 'Bash(git push *)'
     ferrule permissions forget pypi.org
     """
-    from ferrule.permissions.grants import Grants
-    from ferrule.settings import state_folder
+    from ferrule.permissions.trust import Grants
 
     kept = Grants(state_folder(), os.path.realpath(workspace))
     for rule in rules:
@@ -231,8 +228,7 @@ def _about(engine: Engine, workspace: str) -> None:
 
 def _code(folder: str, state: str) -> str:
     """Whether a project's tools, toolboxes, servers and skills may be used."""
-    from ferrule.permissions.code import code_files
-    from ferrule.permissions.trust import Trust
+    from ferrule.permissions.trust import Trust, code_files
 
     seen = Trust(state, "code").look(folder, code_files(folder))
     if not seen.contents:

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.asker import visible
-from ferrule.permissions.code import SERVERS, SKILLS, TOOLBOXES, code_files, is_any
-from ferrule.permissions.kept import Kept
-from ferrule.permissions.layers import PROJECT_FILES, project_files
-from ferrule.settings import SOURCES, Permissions, Source, state_folder
+from ferrule.permissions.ask import visible
+from ferrule.permissions.layers import PROJECT_FILES, RuleContext, load_layers, project_files
+from ferrule.permissions.trust import SERVERS, SKILLS, TOOLBOXES, StateFile, code_files, is_any
+from ferrule.settings.schema import SOURCES, Permissions, Source, state_folder
 
 if TYPE_CHECKING:
-    from ferrule.cli.talk.front import Front
-    from ferrule.permissions.trust import Seen, Trust
+    from ferrule.cli.talk.screen import TalkFrontend
+    from ferrule.permissions.trust import ProjectSnapshot, Trust
+
 
 _MOST_ROWS = 12
 _MOST_CHARS = 300
@@ -34,7 +34,7 @@ class Declined(msgspec.Struct, frozen=True):
     folders: tuple[str, ...] = ()
 
 
-class Kind(NamedTuple):
+class TrustKind(NamedTuple):
     """One of the two kinds of a project's files that are trusted on their own."""
 
     trust: "Trust"
@@ -42,24 +42,24 @@ class Kind(NamedTuple):
     about: str
 
 
-class Brought(NamedTuple):
+class TrustItem(NamedTuple):
     """Something that would run, or would let something run, once the project is trusted."""
 
     kind: str
     words: str
 
 
-def kinds(folder: str, state: str) -> tuple[Kind, Kind]:
+def kinds(folder: str, state: str) -> tuple[TrustKind, TrustKind]:
     """Both kinds of the files of a project."""
     from ferrule.permissions.trust import Trust  # for projects that have any
 
     return (
-        Kind(Trust(state), project_files(folder), "rules, settings and hooks"),
-        Kind(Trust(state, "code"), code_files(folder), "tools and servers"),
+        TrustKind(Trust(state), project_files(folder), "rules, settings and hooks"),
+        TrustKind(Trust(state, "code"), code_files(folder), "tools and servers"),
     )
 
 
-async def ask_trust(front: "Front", workspace: str, sources: Sequence[Source] = SOURCES) -> None:
+async def ask_trust(front: "TalkFrontend", workspace: str, sources: Sequence[Source] = SOURCES) -> None:
     """Ask once whether the project in this folder is trusted, if it would run anything and was not asked about."""
     folder = os.path.realpath(os.path.expanduser(workspace))
     if "project" not in sources or wide(folder) == _MACHINE or not _has_files(folder):
@@ -81,7 +81,7 @@ async def ask_trust(front: "Front", workspace: str, sources: Sequence[Source] = 
         if not is_trusted:
             _declined(state).change(lambda kept: Declined((*kept.folders, _key(folder))))
     except ConfigError as error:  # a file has changed meanwhile, or nothing can be remembered: it is as it was
-        from ferrule.cli.talk.line import BLANK, sentence  # as below
+        from ferrule.cli.talk.text import BLANK, sentence  # as below
 
         front.print_lines(sentence(("yellow", "  ! "), str(error)), BLANK)
 
@@ -95,21 +95,21 @@ def _has_files(folder: str) -> bool:
     return is_any(folder) or any(os.path.lexists(os.path.join(folder, name)) for name in PROJECT_FILES)
 
 
-def _untrusted(kind: Kind, folder: str) -> "Seen | None":
+def _untrusted(kind: TrustKind, folder: str) -> "ProjectSnapshot | None":
     """The files of this kind, if they are there, could be trusted, and are not."""
     seen = kind.trust.look(folder, kind.files)
     return seen if seen.contents and seen.fingerprint and seen.state != "trusted" else None
 
 
-def _declined(state: str) -> Kept[Declined]:
-    return Kept(os.path.join(state, "trust", "declined.json"), Declined)
+def _declined(state: str) -> StateFile[Declined]:
+    return StateFile(os.path.join(state, "trust", "declined.json"), Declined)
 
 
-async def _answer(front: "Front", folder: str, found: Sequence[Brought], *, has_changed: bool) -> bool:
-    from ferrule.cli.talk.line import BLANK, Line, line, sentence  # with the terminal, which is loaded by now
+async def _answer(front: "TalkFrontend", folder: str, found: Sequence[TrustItem], *, has_changed: bool) -> bool:
     from ferrule.cli.talk.status import home_short
+    from ferrule.cli.talk.text import BLANK, Line, line, sentence  # with the terminal, which is loaded by now
 
-    def rows(some: Sequence[Brought]) -> list[Line]:
+    def rows(some: Sequence[TrustItem]) -> list[Line]:
         return [sentence(("dim", f"    {one.kind:<{_HEAD_COLUMNS}}"), one.words) for one in some]
 
     what = "bring what runs with your rights, or allows calls"
@@ -138,7 +138,7 @@ async def _answer(front: "Front", folder: str, found: Sequence[Brought], *, has_
     return key == "y"
 
 
-def brought(folder: str, contents: Mapping[str, bytes], sources: Sequence[Source] = SOURCES) -> list[Brought]:
+def brought(folder: str, contents: Mapping[str, bytes], sources: Sequence[Source] = SOURCES) -> list[TrustItem]:
     """What would run, or would allow calls, of these files of a project; what cannot be read brings nothing."""
     settings = {path: raw for path, raw in contents.items() if _name(path, folder) in PROJECT_FILES}
     code = {_name(path, folder): raw for path, raw in contents.items() if path in set(code_files(folder))}
@@ -149,34 +149,34 @@ def brought(folder: str, contents: Mapping[str, bytes], sources: Sequence[Source
         *_programs(code),
         *_rules(folder, settings, sources),
     ]
-    return [Brought(one.kind, visible(" ".join(one.words.split()))[:_MOST_CHARS]) for one in dict.fromkeys(found)]
+    return [TrustItem(one.kind, visible(" ".join(one.words.split()))[:_MOST_CHARS]) for one in dict.fromkeys(found)]
 
 
 def _name(path: str, folder: str) -> str:
     return os.path.relpath(path, folder)
 
 
-def _hooks(settings: Mapping[str, bytes]) -> Iterator[Brought]:
-    from ferrule.workspace.hook_scripts import commands  # for projects with settings
+def _hooks(settings: Mapping[str, bytes]) -> Iterator[TrustItem]:
+    from ferrule.permissions.started import commands  # for projects with settings
 
     for path, raw in settings.items():
         hooks = _said(path, raw).get("hooks")
         for event, value in hooks.items() if isinstance(hooks, dict) else ():
             for command in commands(value):
-                yield Brought("hook", f"{event}: {command}")
+                yield TrustItem("hook", f"{event}: {command}")
 
 
-def _checks(settings: Mapping[str, bytes]) -> Iterator[Brought]:
+def _checks(settings: Mapping[str, bytes]) -> Iterator[TrustItem]:
     """The commands of checks that a project sets."""
     for path, raw in settings.items():
         checks = _said(path, raw).get("checks") if path.endswith(".toml") else None
         named = checks.get("commands") if isinstance(checks, dict) else None
         for name, one in named.items() if isinstance(named, dict) else ():
             if isinstance(one, dict) and isinstance(one.get("command"), str):
-                yield Brought("check", f"{name}: {one['command']}")
+                yield TrustItem("check", f"{name}: {one['command']}")
 
 
-def _servers(code: Mapping[str, bytes]) -> Iterator[Brought]:
+def _servers(code: Mapping[str, bytes]) -> Iterator[TrustItem]:
     for name, raw in code.items():
         if name not in SERVERS and os.path.basename(name) != "mcp.json":
             continue
@@ -187,36 +187,38 @@ def _servers(code: Mapping[str, bytes]) -> Iterator[Brought]:
                 args = one.get("args")
                 words = [one.get("command"), *(args if isinstance(args, list) else ())]
                 how = " ".join(str(word) for word in words if word) or str(one.get("url") or "")
-                yield Brought("server", f"{server}: {how}")
+                yield TrustItem("server", f"{server}: {how}")
 
 
-def _programs(code: Mapping[str, bytes]) -> Iterator[Brought]:
+def _programs(code: Mapping[str, bytes]) -> Iterator[TrustItem]:
     for name in code:
         if name in SERVERS or os.path.basename(name) == "mcp.json":
             continue
         if name.startswith(tuple(f"{one}/" for one in SKILLS)):
-            yield Brought("skill", name)
+            yield TrustItem("skill", name)
         elif name.startswith(tuple(f"{one}/" for one in TOOLBOXES)):
-            yield Brought("tool", name)
+            yield TrustItem("tool", name)
         elif name.endswith(".md") and "/commands/" in name:
-            yield Brought("command", f"/{name.split('/commands/', 1)[1].removesuffix('.md').replace('/', ':')}")
+            yield TrustItem("command", f"/{name.split('/commands/', 1)[1].removesuffix('.md').replace('/', ':')}")
         elif not name.endswith(".md"):
-            yield Brought("tool", name)
+            yield TrustItem("tool", name)
 
 
-def _rules(folder: str, settings: Mapping[str, bytes], sources: Sequence[Source]) -> Iterator[Brought]:
+def _rules(folder: str, settings: Mapping[str, bytes], sources: Sequence[Source]) -> Iterator[TrustItem]:
     """Rules that allow or hand calls to a program, modes that ask less, and what is opened."""
-    from ferrule.permissions.layers import Origin, load_layers
-
     try:
-        sets = load_layers(Origin(folder, lambda name: name), Permissions(), trusted=settings, sources=sources).sets
+        sets = load_layers(
+            RuleContext(folder, lambda name: name), Permissions(), trusted=settings, sources=sources
+        ).sets
     except ConfigError:  # the session says what is wrong with it
         return
     for one in sets:
-        yield from (Brought(f"{rule.action}s", rule.text) for rule in one.rules if rule.action in {"allow", "delegate"})
+        yield from (
+            TrustItem(f"{rule.action}s", rule.text) for rule in one.rules if rule.action in {"allow", "delegate"}
+        )
         if one.mode in _LOOSE_MODES:
-            yield Brought("mode", one.mode)
-        yield from (Brought("opens", path) for path in (*one.folders, *one.guarded_allow))
+            yield TrustItem("mode", one.mode)
+        yield from (TrustItem("opens", path) for path in (*one.folders, *one.guarded_allow))
 
 
 def _said(path: str, raw: bytes) -> dict[str, Any]:

@@ -1,30 +1,36 @@
-"""`ferrule proxy`: programs that speak one model API, on models of any host."""
+"""Implement `ferrule proxy`: let programs that speak one model API use models of any host.
+
+Requests are shown as a live table in a terminal, and as a line each elsewhere.
+"""
 
 import asyncio
 import contextlib
 import importlib.util
 import json
 import os
+import re
 import secrets
 import shutil
 import signal
 import sys
+import time
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ferrule.cli.candidates import models
 from ferrule.cli.codes import DONE
-from ferrule.cli.loop import finish
+from ferrule.cli.options import finish, models
 from ferrule.core.errors import ConfigError
-from ferrule.settings import Settings, load_settings
+from ferrule.serve.mcp.http import check_token, is_loopback, listen
+from ferrule.serve.proxy.records import Record, RequestRecords
+from ferrule.settings.schema import Settings, load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ferrule.proxy_settings import Routing
     from ferrule.serve.proxy.exchange import Shop
-    from ferrule.serve.proxy.records import Record
+    from ferrule.settings.schema import Routing
+
 
 _LISTEN = "127.0.0.1:8790"
 _SECONDS = 0.5
@@ -112,7 +118,6 @@ def command(
         raise click.UsageError("--json prints on standard output, which is PROGRAM's: use --log FILE.")
     if command_line and shutil.which(command_line[0]) is None:
         raise click.UsageError(f"There is no program {command_line[0]!r} on PATH.")
-    from ferrule.serve.http import check_token
     from ferrule.serve.proxy.routes import check_targets
     from ferrule.serve.proxy.server import complaints, routing_of
 
@@ -148,7 +153,6 @@ def _rule(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 async def _served(settings: Settings, routing: "Routing", options: _Options) -> int:
-    from ferrule.serve.http import listen
     from ferrule.serve.proxy.server import open_shop, serve_proxy
 
     listening, host, port = listen(options.listen)
@@ -195,8 +199,6 @@ async def _first_of(*tasks: "asyncio.Task[Any]") -> None:
 
 def _told(options: _Options, stack: contextlib.ExitStack) -> "list[Callable[[Record], object]]":
     """Who is told of requests that have ended. Raises ConfigError for a log that cannot be written."""
-    from ferrule.cli.proxy_table import line
-
     told: list[Callable[[Record], object]] = []
     if options.log:
         told.append(_logged(stack.enter_context(_opened(options.log)), options.log))
@@ -283,8 +285,6 @@ async def _end(process: asyncio.subprocess.Process, ended: "asyncio.Task[int]") 
 
 def _greet(shop: "Shop", options: _Options, host: str, url: str) -> None:
     """Say how clients reach the proxy."""
-    from ferrule.serve.guard import is_loopback
-
     token = "$FERRULE_PROXY_TOKEN" if options.is_given else options.token
     click.echo(f"Listening at {url}. Ctrl-C ends it.", err=True)
     if not is_loopback(host):
@@ -314,8 +314,6 @@ async def _watch(shop: "Shop", options: _Options, serving: "asyncio.Task[None]")
     from rich.console import Console
     from rich.live import Live
 
-    from ferrule.cli.proxy_table import table
-
     console = Console(stderr=True)
     with Live(table(shop.records), console=console, auto_refresh=False) as live:
         try:
@@ -335,7 +333,95 @@ def _has_table(options: _Options) -> bool:
 
 
 def _say_sum(shop: "Shop", options: _Options) -> None:
-    from ferrule.cli.proxy_table import summary
-
     if not options.quiet and not options.as_json and not _has_table(options) and shop.records.count:
         click.echo(summary(shop.records), err=True)
+
+
+_ROWS = 20
+_CLIENT_WIDTH = 14
+_STATUS = 3
+"""The column that is coloured."""
+_COLOURS = {"done": "green", "failed": "red", "cancelled": "yellow"}
+
+
+def line(record: Record) -> str:
+    """A request that has ended, in one line."""
+    words = [
+        time.strftime("%H:%M:%S", time.localtime(record.at)),
+        f"{record.status or '-'}",
+        f"{record.api} {_route(record) or '?'}",
+        f"{record.input:,} in ({record.cache_read:,} cached), {record.output:,} out",
+    ]
+    if record.cost is not None:
+        words.append(f"${record.cost:.4f}")
+    if record.first_ms is not None:
+        words.append(f"first byte {_time(record.first_ms)}")
+    if record.ms is not None:
+        words.append(_time(record.ms))
+    words += [
+        f"{count} {what}" for count, what in ((record.retries, "retries"), (record.searches, "searches")) if count
+    ]
+    if record.tried:
+        words.append(f"after {', '.join(record.tried)}")
+    if record.dropped:
+        words.append(f"left out: {', '.join(record.dropped)}")
+    if record.error:
+        words.append(record.error)
+    return " · ".join(words)
+
+
+def summary(records: RequestRecords) -> str:
+    """What all requests made together."""
+    usage = records.tokens()
+    share = f", {usage.cache_read / usage.input:.0%} of them cached" if usage.cache_read and usage.input else ""
+    cost = f", ${records.cost:.4f}" if records.cost else ""
+    requests = f"{records.count:,} request{'s' * (records.count != 1)}"
+    return f"{requests}, {usage.input:,} tokens in{share}, {usage.output:,} out{cost}"
+
+
+def table(records: RequestRecords) -> Any:
+    """The newest requests as a table of rich, and the sum of all."""
+    from rich.console import Group  # only for a terminal
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=False, expand=True)
+    made.add_column("time", no_wrap=True)
+    made.add_column("client", no_wrap=True, overflow="ellipsis", max_width=_CLIENT_WIDTH)
+    made.add_column("model", no_wrap=True, overflow="ellipsis", ratio=1)
+    for name in ("status", "in", "cached", "out", "cost", "first", "total"):
+        made.add_column(name, justify="right", no_wrap=True)
+    newest = [*records.recent, *records.open.values()][-_ROWS:]
+    for record in newest:
+        colour = _COLOURS.get(record.state, "cyan")
+        # Names come from clients: none of them may be taken for markup.
+        cells = [Text(text, style=colour if at == _STATUS else "") for at, text in enumerate(_cells(record))]
+        made.add_row(*cells, style="red" if record.state == "failed" else None)
+    # A line that is not full comes last: the terminal writes ^C behind it, and must not need another one.
+    return Group(made, Text(summary(records)))
+
+
+def _cells(record: Record) -> list[str]:
+    return [
+        time.strftime("%H:%M:%S", time.localtime(record.at)),
+        re.split(r"[ /]", record.client, maxsplit=1)[0] or record.api,
+        _route(record),
+        str(record.status) if record.status else record.state,
+        f"{record.input:,}",
+        f"{record.cache_read:,}",
+        f"{record.output:,}",
+        "" if record.cost is None else f"${record.cost:.4f}",
+        "" if record.first_ms is None else _time(record.first_ms),
+        "…" if record.ms is None else _time(record.ms),
+    ]
+
+
+def _route(record: Record) -> str:
+    """What was asked for and who answers, once where both are the same."""
+    if not record.model or not record.requested or record.model.endswith(record.requested):
+        return record.model or record.requested
+    return f"{record.requested} → {record.model}"
+
+
+def _time(milliseconds: float) -> str:
+    return f"{milliseconds:,.0f} ms" if milliseconds < 1000 else f"{milliseconds / 1000:,.1f} s"

@@ -9,8 +9,8 @@ import msgspec
 from ferrule.agent.events import AgentEvent, Began, Called, TurnEnded
 from ferrule.cli.show import paint
 from ferrule.core.access import Access
+from ferrule.core.call import Reply
 from ferrule.core.events import Done, Prepared
-from ferrule.core.reply import Reply
 from ferrule.output.clean import clean
 from ferrule.wire.turn import Use
 
@@ -27,7 +27,7 @@ _MOST_TOLD = 20
 _EDITS = frozenset({"edit", "write", "patch", "notebook_edit"})
 
 
-class Refusal(msgspec.Struct):
+class CallRefusal(msgspec.Struct):
     """One call that was refused, however often the model made it."""
 
     name: str
@@ -56,7 +56,7 @@ class Refusals:
         self._prepared: dict[tuple[str, str], Prepared] = {}
         self._given: dict[tuple[str, str], Mapping[str, Any]] = {}
         """What calls were given: a rule may deny one before it is prepared."""
-        self._refused: dict[tuple[str, str], Refusal] = {}
+        self._refused: dict[tuple[str, str], CallRefusal] = {}
 
     @property
     def is_hindered(self) -> bool:
@@ -141,13 +141,13 @@ def _is_more(access: Access) -> bool:
 
 def _refusal(
     reply: Reply, tool: str, arguments: Mapping[str, Any], touches: frozenset[tuple[str, str]], cwd: str
-) -> Refusal:
+) -> CallRefusal:
     assert reply.error is not None
     found = (arguments.get(key) for key in _ABOUT)
     about = next((one for one in found if isinstance(one, str) and one), "")
     is_ruled = reply.error.error_code == _RULED
     why = reply.error.message if is_ruled else _why(reply.error.error_code or "")
-    return Refusal(
+    return CallRefusal(
         name=clean(reply.name),
         about=_short(about.replace(f"{cwd}{os.sep}", "") if cwd else about),
         why=_short(why),

@@ -1,33 +1,52 @@
-"""`ferrule run`: a task without a terminal."""
+"""Implement `ferrule run`: work on a task without a terminal.
+
+Options can give rules, tools and instructions for this one run. If the user gives a form for the answer, the model
+calls a tool whose input is the answer.
+"""
 
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
+import msgspec
 
 from ferrule.agent.attachments import Prompt, attach
-from ferrule.agent.events import AgentEvent, Ended, Reason
+from ferrule.agent.events import AgentEvent, Began, Called, Ended, Reason
 from ferrule.agent.session import Session
+from ferrule.arguments.schema import judge
 from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, LIMIT, REFUSED
-from ferrule.cli.fitting import FITTING, Fitting, fitting_options
-from ferrule.cli.loop import finish
-from ferrule.cli.options import LEFT_OUT, Prompted, agent_options, agent_session, piped_in, session_options, typed_in
-from ferrule.cli.outbox import outbox
+from ferrule.cli.lines import outbox
+from ferrule.cli.options import (
+    LEFT_OUT,
+    Prompted,
+    agent_options,
+    agent_session,
+    finish,
+    piped_in,
+    session_options,
+    typed_in,
+)
+from ferrule.cli.printer import EventDisplay, front, plainly
 from ferrule.cli.refusals import Refusals, refusal_lines
-from ferrule.cli.session_flags import FLAGS, SessionFlags, session_flags
-from ferrule.cli.showing import Shown, front, plainly
+from ferrule.cli.session_flags import FITTING, FLAGS, Fitting, SessionFlags, fitting_options, session_flags
 from ferrule.core.content import Image
-from ferrule.core.errors import FerruleError
-from ferrule.permissions.asker import Everybody, Nobody
+from ferrule.core.errors import ConfigError, FerruleError
+from ferrule.core.events import Done
+from ferrule.core.tool import Context, Tool
+from ferrule.permissions.ask import Everybody, Nobody
 
 if TYPE_CHECKING:
     from ferrule.agent.agent import Agent
     from ferrule.cli.driven.driver import Driver
-    from ferrule.cli.forming import Form
+    from ferrule.core.access import Access
+    from ferrule.core.tool import Args
+    from ferrule.hooks.hook import Hook
+
 
 CODES: dict[Reason, int] = {
     "end": DONE,
@@ -219,7 +238,7 @@ def command(
     told = front(
         output, write, partial=partial, verbose=verbose, quiet=quiet, form=work.form, hooks=hook_events, asks=work.asks
     )
-    shown = Shown(told, box, goes_on=text is None)
+    shown = EventDisplay(told, box, goes_on=text is None)
     try:
         return finish(_run(work, shown))
     except asyncio.CancelledError:
@@ -333,13 +352,12 @@ def _with_flags(options: dict[str, Any], flags: SessionFlags) -> dict[str, Any]:
     }
 
 
-def _form(text: str, fitting: Fitting, options: dict[str, Any]) -> "Form | None":
+def _form(text: str, fitting: Fitting, options: dict[str, Any]) -> "AnswerForm | None":
     """The form that the answer is to have, if it is; the session is given what that needs."""
     if not text:
         return None
-    from ferrule.cli.forming import Form  # for programs
 
-    form = Form(text)
+    form = AnswerForm(text)
     fitting.append(form.words)
     tool = form.tool()
     fitting.extra = (tool.name,)
@@ -348,7 +366,7 @@ def _form(text: str, fitting: Fitting, options: dict[str, Any]) -> "Form | None"
     return form
 
 
-async def _run(work: Work, shown: Shown) -> int:
+async def _run(work: Work, shown: EventDisplay) -> int:
     """Work on the task, or on what comes in as lines."""
     stopping = Stopping()
     shown.stop = stopping.press
@@ -373,7 +391,7 @@ async def _run(work: Work, shown: Shown) -> int:
     return REFUSED if code == DONE and is_hindered else code
 
 
-async def _lines(work: Work, shown: Shown, stopping: Stopping) -> Ended:
+async def _lines(work: Work, shown: EventDisplay, stopping: Stopping) -> Ended:
     from ferrule.cli.driven.driver import Driver  # for programs that talk
 
     may_bypass = work.options["permission_mode"] == "bypassPermissions"
@@ -383,7 +401,7 @@ async def _lines(work: Work, shown: Shown, stopping: Stopping) -> Ended:
             return await _worked(work, shown, stopping, driver)
 
 
-async def _worked(work: Work, shown: Shown, stopping: Stopping, driver: "Driver | None" = None) -> Ended:
+async def _worked(work: Work, shown: EventDisplay, stopping: Stopping, driver: "Driver | None" = None) -> Ended:
     given = agent_session(**work.options)
     refusals = Refusals(is_asked=not isinstance(given["ask"], Nobody | Everybody))
     work.refusals = refusals
@@ -409,7 +427,7 @@ async def _worked(work: Work, shown: Shown, stopping: Stopping, driver: "Driver 
                 ended = await driver.work(session)
             else:
                 ended = await session.agent.run(await work.prompt(), written=work.task)
-            from ferrule.cli.leaving import left_running  # when all is done
+            from ferrule.cli.tasks import left_running  # when all is done
 
             if sentence := left_running(session.engine):
                 click.echo(f"warning: {sentence}", err=True)
@@ -434,3 +452,77 @@ def _interrupts(press: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGINT)
+
+
+NAME = "StructuredOutput"
+_WORDS = f"When you are done, give your answer by calling {NAME}, once, as your last call. Its input is the answer."
+_AGAIN = f"Your answer is not given yet: call {NAME} with it."
+
+
+class AnswerForm:
+    """The form, and the answer of the prompt that is worked on."""
+
+    def __init__(self, text: str) -> None:
+        """`text` is a JSON Schema of an object, or the path of one. Raises: ConfigError."""
+        self.schema = _schema(text)
+        self.words = _WORDS
+        self.value: dict[str, Any] | None = None
+        """None while there is none."""
+        self._given: dict[str, dict[str, Any]] = {}
+        self._main = ""
+
+    def tool(self) -> "Answering":
+        return Answering(self.schema, self._given)
+
+    def hook(self) -> "Hook":
+        """Sends the model back to work that wants to end without an answer."""
+        from ferrule.hooks.hook import Hook  # for whoever wants a form
+
+        return Hook("Stop", function=self._stop, source="--json-schema")
+
+    def _stop(self, _: dict[str, Any]) -> dict[str, Any]:
+        return {"decision": "block", "reason": _AGAIN} if self.value is None else {}
+
+    def put(self, event: AgentEvent) -> None:
+        """An answer is what the session itself gives: a subagent has the tool too, and its own task."""
+        if isinstance(event, Began) and event.thread == (self._main or event.thread):
+            self._main, self.value = event.thread, None
+        elif isinstance(event, Called) and event.thread == self._main and isinstance(event.call, Done):
+            self.value = self._given.pop(event.call.reply.id, self.value)
+
+
+class Answering(Tool[Any, str]):
+    """Takes the answer."""
+
+    args = cast("type[Args]", dict)
+    name = NAME
+    words = "Give your final answer, in the form that was asked for."
+
+    def __init__(self, schema: dict[str, Any], given: dict[str, dict[str, Any]]) -> None:
+        self.schema = schema
+        self._given = given
+
+    def access(self, args: Any, ctx: Context) -> "tuple[Access, ...]":  # noqa: ARG002 - it touches nothing
+        return ()
+
+    async def run(self, args: Any, ctx: Context) -> str:
+        self._given[ctx.call_id] = dict(args)
+        return "The answer is taken. Nothing more is needed."
+
+
+def _schema(text: str) -> dict[str, Any]:
+    where = "--json-schema"
+    try:
+        if not text.lstrip().startswith("{"):
+            where = os.path.expanduser(text)
+            with open(where, "rb") as file:
+                text = file.read().decode("utf-8-sig")
+        schema = msgspec.json.decode(text)
+    except OSError as error:
+        raise ConfigError(f"The form {where} cannot be read: {error.strerror}.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ConfigError(f"{where} is no JSON: {error}.") from error
+    if not isinstance(schema, dict) or schema.get("type", "object") != "object":
+        raise ConfigError(f"{where} has to be the JSON Schema of an object.")
+    judge(schema)
+    return {"type": "object", **schema}

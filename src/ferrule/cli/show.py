@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, TextIO
 import click
 import msgspec
 
-from ferrule.core.reply import Reply, spoken
+from ferrule.core.call import Reply, spoken
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "dim": 2, "bold": 1}
 _STEERING = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A))}
 """Characters that JSON lets stand as they are: controls of eight bits, ends of lines, directions of writing."""
 
 
-class Listed(click.Group):
+class DefaultCommandGroup(click.Group):
     """A group that does one of its commands if none is named."""
 
     def __init__(self, *args: Any, first: str = "list", **more: Any) -> None:

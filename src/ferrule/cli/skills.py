@@ -8,11 +8,10 @@ import click
 from ferrule.cli.codes import DONE
 from ferrule.cli.show import indented, paint
 from ferrule.core.errors import ToolFailure
+from ferrule.files.jail import Jail
 from ferrule.output.clean import clean
-from ferrule.settings import load_settings, settings_path, state_folder
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.skill import Skill
-from ferrule.workspace.skills import Skills
+from ferrule.settings.schema import load_settings, settings_path, state_folder
+from ferrule.tools.skills.skills import Skill, Skills
 
 _OWNERS = {"user": "yours", "project": "the project's"}
 
@@ -62,8 +61,10 @@ def _skills(jail: Jail) -> Skills:
     settings = load_settings().skills
 
     def trusted() -> bool:
-        from ferrule.permissions.code import code_files  # for projects that have skills
-        from ferrule.permissions.trust import Trust
+        from ferrule.permissions.trust import (
+            Trust,
+            code_files,  # for projects that have skills
+        )
 
         return Trust(state_folder(), "code").state(jail.folder, code_files(jail.folder)) == "trusted"
 

@@ -1,12 +1,13 @@
-"""A conversation as JSON lines in the form that Claude Code prints: init, assistant, user and result."""
+"""Print a conversation as JSON lines in the form of Claude Code: init, assistant, user and result.
+
+Answers can also be printed piece by piece, as the events in which the Messages API streams them.
+"""
 
 import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ferrule.agent.budget import added
-from ferrule.agent.child import agent_id_of
 from ferrule.agent.events import (
     AgentEvent,
     Began,
@@ -25,18 +26,70 @@ from ferrule.agent.events import (
     TurnEnded,
     Warned,
 )
-from ferrule.cli.endings import UNFORMED, WHY
-from ferrule.cli.pieces import Pieces
+from ferrule.agent.limits import added
+from ferrule.agent.subagents import agent_id_of
+from ferrule.cli.codes import UNFORMED, WHY
 from ferrule.cli.show import shown_json
+from ferrule.core.call import Reply, sayable
+from ferrule.core.content import Text
 from ferrule.core.events import Blocked, Done, HookRun, Reported
-from ferrule.core.reply import Reply, sayable
 from ferrule.wire.anthropic import results_out, said_out
-from ferrule.wire.content import json_text
-from ferrule.wire.turn import Result, Text, Usage, Use
+from ferrule.wire.conversation import json_text
+from ferrule.wire.turn import Result, Usage, Use
 from ferrule.wire.wire import result_of
 
 if TYPE_CHECKING:
-    from ferrule.cli.forming import Form
+    from ferrule.cli.run import AnswerForm
+
+
+class Pieces:
+    """One answer as the events in which the Messages API streams it."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._index = -1
+        self._kind = ""
+
+    def more(self, kind: str, text: str) -> list[dict[str, Any]]:
+        """More of its words, or of its thinking."""
+        events = []
+        if kind != self._kind:
+            events = [*self._begin(), *self._block({"type": kind, kind: ""})]
+            self._kind = kind
+        return [*events, self._delta({"type": f"{kind}_delta", kind: text})]
+
+    def end(self, message: dict[str, Any]) -> list[dict[str, Any]]:
+        """The calls, which are told whole, and the end."""
+        events = self._begin()
+        for block in message["content"]:
+            if block["type"] == "tool_use":
+                self._kind = "tool_use"
+                events += self._block({**block, "input": {}})
+                events.append(self._delta({"type": "input_json_delta", "partial_json": json_text(block["input"])}))
+        events += self._close()
+        stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+        return [*events, {"type": "message_delta", "delta": stop, "usage": message["usage"]}, {"type": "message_stop"}]
+
+    def _begin(self) -> list[dict[str, Any]]:
+        if self._index >= 0:
+            return []
+        # How much it takes, and which message it is, nobody knows before its end.
+        about = {"id": "", "type": "message", "role": "assistant", "model": self._model, "content": []}
+        usage = {"input_tokens": 0, "output_tokens": 0}
+        unknown = {"stop_reason": None, "stop_sequence": None, "usage": usage}
+        return [{"type": "message_start", "message": {**about, **unknown}}]
+
+    def _block(self, block: dict[str, Any]) -> list[dict[str, Any]]:
+        before = self._close()
+        self._index += 1
+        return [*before, {"type": "content_block_start", "index": self._index, "content_block": block}]
+
+    def _close(self) -> list[dict[str, Any]]:
+        return [{"type": "content_block_stop", "index": self._index}] if self._index >= 0 else []
+
+    def _delta(self, delta: dict[str, Any]) -> dict[str, Any]:
+        return {"type": "content_block_delta", "index": self._index, "delta": delta}
+
 
 _SUBTYPES: dict[Reason, str] = {
     "end": "success",
@@ -79,7 +132,7 @@ class StreamJson:
         write: Callable[[bytes], None],
         *,
         partial: bool = False,
-        form: "Form | None" = None,
+        form: "AnswerForm | None" = None,
         hooks: bool = False,
         asks: bool = False,
     ) -> None:

@@ -1,15 +1,24 @@
-"""`ferrule tasks`: the commands that engines have left running, and ending one."""
+"""Implement `ferrule tasks`: list and stop the commands that engines have left running.
+
+The module also describes the background work that is stopped when a session ends.
+"""
 
 import json
 import os
 import time
+from typing import TYPE_CHECKING
 
 import click
 
 from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.show import paint
-from ferrule.settings import state_folder
-from ferrule.support.roster import Entry, Roster
+from ferrule.output.clean import clean
+from ferrule.settings.schema import state_folder
+from ferrule.system.roster import Roster, RosterEntry
+
+if TYPE_CHECKING:
+    from ferrule.engine.engine import Engine
+
 
 _SHOWN_CHARS = 60
 
@@ -81,7 +90,6 @@ def output(*, task: str, lines: int) -> int:
     if not entry.log or not os.path.exists(entry.log):
         click.echo(f"Nothing was kept of the output of task {task}.", err=True)
         return FAILED
-    from ferrule.output.clean import clean  # only for output
 
     with open(entry.log, encoding="utf-8", errors="replace", newline="") as file:
         if lines > 0:
@@ -98,7 +106,7 @@ def _roster() -> Roster:
     return Roster(os.path.join(state_folder(), "processes"))
 
 
-def _find(task: str) -> Entry:
+def _find(task: str) -> RosterEntry:
     entries = _roster().entries()
     for entry in entries:
         if task in {entry.task, str(entry.pid)}:
@@ -107,7 +115,7 @@ def _find(task: str) -> Entry:
     raise click.UsageError(f"There is no task {task!r}. Running are: {known or 'none'}.")
 
 
-def _row(entry: Entry) -> dict[str, object]:
+def _row(entry: RosterEntry) -> dict[str, object]:
     return {
         "task": entry.task,
         "pid": entry.pid,
@@ -125,3 +133,38 @@ def _ago(started: float) -> str:
     if seconds < 60:
         return f"{seconds}s"
     return f"{seconds // 60}m" if seconds < 3600 else f"{seconds // 3600}h{seconds % 3600 // 60:02}m"
+
+
+_MOST = 5
+_MOST_CHARS = 60
+_HOW = "Whoever needs the end of that has the model wait for it."
+
+
+def short(command: str) -> str:
+    """A command on one line, cut to what is enough to know it by."""
+    words = " ".join(command.split())
+    return words if len(words) <= _MOST_CHARS else words[: _MOST_CHARS - 1] + "…"
+
+
+def left_running(engine: "Engine", how: str = _HOW) -> str:
+    """A sentence about them, and one that says how to have their end; empty where nothing is left."""
+    told = running_now(engine)
+    return f"Still at work in the background, and stopped with the session: {told}. {how}".rstrip() if told else ""
+
+
+def running_now(engine: "Engine") -> str:
+    """The agents and commands that are at work, on one line; empty where there are none."""
+    from ferrule.core.subagents import Subagents  # for whoever ends a session
+    from ferrule.system.tasks import Tasks
+
+    tasks = engine.need(Tasks).list()
+    agents = [
+        f"the {one.name} agent {one.id} ({one.description})" if one.description else f"the {one.name} agent {one.id}"
+        for one in engine.need(Subagents).list()
+        if one.status == "running"
+    ]
+    # By the command itself: what the model says that it is for may be anything.
+    commands = [f"the command {one.id} ({short(one.command)})" for one in tasks if not one.running.ended]
+    found = [*agents, *commands]
+    more = f" and {len(found) - _MOST} more" * (len(found) > _MOST)
+    return " ".join(clean(f"{', '.join(found[:_MOST])}{more}").split())

@@ -1,21 +1,32 @@
-"""`ferrule threads`: the conversations that are kept; list, show, search, name, export, rewind and delete them."""
+"""Implement `ferrule threads`: list, show, search, rename, export, rewind and delete stored conversations.
+
+A thread that a session has open is not deleted. The todos of a thread are deleted with it. An export is Markdown
+to read, or JSON with everything that is stored.
+"""
 
 import contextlib
 import os
+import re
 import shutil
+import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
+import msgspec
 
-from ferrule.cli.candidates import thread_ids
+from ferrule.agent.session import Claim
 from ferrule.cli.codes import DONE, FAILED
-from ferrule.cli.show import columns, indented, paint
+from ferrule.cli.options import finish, thread_ids
+from ferrule.cli.show import columns, indented, paint, shown_json
+from ferrule.core.errors import ToolFailure
 from ferrule.output.clean import clean
-from ferrule.settings import load_settings, state_folder
-from ferrule.workspace.thread import when
-from ferrule.workspace.thread_store import About, Finding, Thread, ThreadStore
+from ferrule.settings.schema import load_settings, state_folder
+from ferrule.tools.threads.store import ThreadStore
+from ferrule.tools.threads.thread import Item, Thread, ThreadFinding, ThreadMetadata, when
+from ferrule.tools.threads.turns import Message, ThreadCall, messages, render
+from ferrule.tools.todos.store import Todos
 
 _SHORT_CHARS = 10
 """`T-` and the first part of an id, which is mostly enough."""
@@ -112,8 +123,6 @@ def search(*, query: tuple[str, ...], workspace: str, every: bool, children: boo
 @click.option("--full", is_flag=True, help="With all that calls were given and came back with.")
 def show(*, thread: str, full: bool) -> int:
     """Print a thread: who said what, and each call in a line."""
-    from ferrule.workspace.thread_turns import messages, render  # for whoever reads one
-
     loaded = _load(thread)
     about = loaded.about
     rows = [paint(clean(about.title) or about.id, "bold"), paint(", ".join(filter(None, _facts(about))), "dim")]
@@ -140,8 +149,6 @@ def show(*, thread: str, full: bool) -> int:
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 def export(*, thread: str, form: str | None, path: str | None, force: bool) -> int:
     """Write a thread as Markdown, as one JSON object, or as JSON lines."""
-    from ferrule.cli.thread_export import export_form, exported, write_export  # for whoever takes one away
-
     text = exported(_load(thread), form or export_form(path or ""))
     if path is None:
         click.echo(text, nl=False)
@@ -174,8 +181,6 @@ def rename(*, thread: str, title: tuple[str, ...]) -> int:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(*, threads: tuple[str, ...], yes: bool) -> int:
     """Delete threads and those of their subagents, for good."""
-    from ferrule.cli.thread_deletion import deleted  # for whoever deletes
-
     with _opened() as store:
         wanted = [_meant(store, thread) for thread in dict.fromkeys(threads)]
         for about in wanted:
@@ -212,12 +217,11 @@ def rewind(*, thread: str, turn: int | None, files: bool, conversation: bool, ov
       ferrule threads rewind T-5928a90d 3 --files --yes
       ferrule threads rewind T-5928a90d --back
     """
-    from ferrule.cli.loop import finish  # for whoever goes back
-    from ferrule.cli.thread_rewind import Wanted, rewound
+    from ferrule.cli.rewind import RewindOptions, rewound
 
     if back and (turn is not None or files or conversation or over):
         raise click.UsageError("--back takes the last rewind back; give it alone.")
-    wanted = Wanted(turn, files and not conversation, conversation and not files, over, yes, back)
+    wanted = RewindOptions(turn, files and not conversation, conversation and not files, over, yes, back)
     with _opened() as store:
         return finish(rewound(store, _meant(store, thread), wanted))
 
@@ -235,7 +239,7 @@ def _paged(text: str) -> None:
 @contextlib.contextmanager
 def _opened() -> Iterator[ThreadStore]:
     """The store; one that cannot be used is a line and an exit code."""
-    from ferrule.support.sqlite import UnusableError  # loads SQLite
+    from ferrule.system.sqlite import UnusableError  # loads SQLite
 
     store = ThreadStore(os.path.join(state_folder(), "threads"), keep_days=load_settings().threads.keep_days)
     try:
@@ -256,7 +260,7 @@ def _load(name: str) -> Thread:
     return thread
 
 
-def _meant(store: ThreadStore, name: str) -> About:
+def _meant(store: ThreadStore, name: str) -> ThreadMetadata:
     found = store.meant(name)
     about = store.about(found[0]) if len(found) == 1 else None
     if about is not None:
@@ -274,7 +278,7 @@ def _folder(workspace: str, *, every: bool) -> str | None:
     return os.path.realpath(workspace)
 
 
-def _table(threads: tuple[About, ...], *, every: bool) -> None:
+def _table(threads: tuple[ThreadMetadata, ...], *, every: bool) -> None:
     shorts = [about.id[:_SHORT_CHARS] for about in threads]
     ids = [short if shorts.count(short) == 1 else about.id for short, about in zip(shorts, threads, strict=True)]
     models = [_cut(clean(about.model), _MODEL_CHARS) or "-" for about in threads]
@@ -295,7 +299,7 @@ def _table(threads: tuple[About, ...], *, every: bool) -> None:
         click.echo(f"{short:<{width}}  {when(about.updated)}  {facts}{title}{where}")
 
 
-def _block(finding: Finding, *, every: bool) -> str:
+def _block(finding: ThreadFinding, *, every: bool) -> str:
     about = finding.about
     where = f"  {clean(about.workspace)}" if every else ""
     rows = [f"{paint(about.id, 'cyan')}  {when(about.updated)}  {about.size}{where}"]
@@ -307,17 +311,17 @@ def _block(finding: Finding, *, every: bool) -> str:
     return "\n".join(rows)
 
 
-def _facts(about: About) -> list[str]:
+def _facts(about: ThreadMetadata) -> list[str]:
     parent = f"of a subagent of {about.parent}" if about.parent else ""
     branch = f"branch {clean(about.branch)}" if about.branch else ""
     return [about.id, when(about.updated), clean(about.workspace), branch, clean(about.model), about.size, parent]
 
 
-def _row(about: About) -> dict[str, Any]:
+def _row(about: ThreadMetadata) -> dict[str, Any]:
     return about.facts()
 
 
-def _found_row(finding: Finding) -> dict[str, Any]:
+def _found_row(finding: ThreadFinding) -> dict[str, Any]:
     return {
         **_row(finding.about),
         "excerpt": finding.excerpt,
@@ -329,3 +333,94 @@ def _found_row(finding: Finding) -> dict[str, Any]:
 def _cut(text: str, limit_chars: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= limit_chars else line[: limit_chars - 1] + "…"
+
+
+def deleted(store: ThreadStore, threads: Sequence[str]) -> None:
+    """Delete them. Raises: ConfigError where one is open, for what its session keeps next would bring back a part."""
+    folder = os.path.join(state_folder(), "threads", "open")
+    with contextlib.ExitStack() as held:
+        for thread in threads:
+            held.callback(Claim(folder, thread).close)
+        for thread in threads:
+            store.delete(thread)
+        for thread in threads:
+            _forget_todos(thread)
+
+
+def _forget_todos(thread: str) -> None:
+    async def forget() -> None:
+        todos = Todos(os.path.join(state_folder(), "todos"), thread)
+        try:
+            await todos.forget()
+        finally:
+            await todos.close()
+
+    try:
+        finish(forget())
+    except ToolFailure as error:
+        click.echo(paint(f"warning: the tasks of {thread} were not deleted: {error.message}", "yellow"), err=True)
+
+
+def exported(thread: Thread, form: str) -> str:
+    """The thread as `md`, `json` or `jsonl`; it ends in a newline."""
+    if form == "md":
+        return _markdown(thread)
+    about = {"thread": thread.about.facts(), "files": list(thread.files)}
+    items = [_entry(item) for item in thread.items]
+    if form == "json":
+        return shown_json(msgspec.json.format(msgspec.json.encode({**about, "items": items})).decode()) + "\n"
+    return "".join(shown_json(msgspec.json.encode(row).decode()) + "\n" for row in (about, *items))
+
+
+def export_form(path: str) -> str:
+    """The form that a file's name asks for: `json` and `jsonl` by its ending, else `md`."""
+    ending = os.path.splitext(path)[1].lower().removeprefix(".")
+    return ending if ending in {"json", "jsonl"} else "md"
+
+
+def write_export(path: str, text: str, *, over: bool) -> None:
+    """Write it for the user alone, for it may hold secrets. Raises OSError, if the file is there and not `over` too."""
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if over else os.O_EXCL)
+    with open(os.open(path, flags, 0o600), "w", encoding="utf-8", newline="\n") as file:
+        if os.name == "posix" and stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            os.fchmod(file.fileno(), 0o600)  # also where it was there, for all to read
+        file.write(text)
+
+
+def _entry(item: Item) -> dict[str, Any]:
+    try:
+        body = msgspec.json.decode(item.body)
+    except (msgspec.DecodeError, RecursionError):
+        body = item.body.decode("utf-8", "replace")
+    return {"kind": item.kind, "role": item.role, "at": item.at, "body": body}
+
+
+def _markdown(thread: Thread) -> str:
+    about = thread.about
+    facts = [
+        ("Thread", about.id),
+        ("Begun", when(about.created)),
+        ("Workspace", about.workspace),
+        ("Model", about.model),
+    ]
+    rows = "\n".join(f"- {name}: {value}" for name, value in facts if value)
+    blocks = [f"# {' '.join(about.title.split()) or about.id}", rows, *map(_message, messages(thread.items))]
+    return clean("\n\n".join(blocks)) + "\n"
+
+
+def _message(message: Message) -> str:
+    calls = [_call(call) for call in message.calls]
+    return "\n\n".join(filter(None, [f"## {message.speaker.capitalize()}", message.text, *calls]))
+
+
+def _call(call: ThreadCall) -> str:
+    result = "no result" if call.result is None else call.result.strip()
+    head = f"**{call.name}**{' (failed)' if call.failed else ''}"
+    return "\n\n".join([head, _fenced(call.given, "json"), *([_fenced(result, "")] if result else [])])
+
+
+def _fenced(text: str, language: str) -> str:
+    """A fence longer than any in the text."""
+    longest = max((len(run) for run in re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"

@@ -1,18 +1,35 @@
-"""`ferrule tools`: what a model is offered, and the tools that one makes oneself."""
+"""Implement `ferrule tools`: list the tools that a model is offered, count their tokens, and make new ones.
 
-from collections.abc import Sequence
-from typing import Any
+`ferrule tools --tokens` shows how much each tool adds to the prompt. `ferrule tools make` writes a toolbox tool
+from a template.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import click
 import msgspec
 
-from ferrule.cli.candidates import tools
-from ferrule.cli.codes import DONE
-from ferrule.cli.loop import finish
-from ferrule.cli.options import engine_options, open_engine
+from ferrule.cli.call import show_unused
+from ferrule.cli.codes import DONE, FAILED
+from ferrule.cli.options import as_text, engine_options, exit_code, finish, open_engine, show_report, tools
+from ferrule.cli.show import plain
+from ferrule.core.access import within
+from ferrule.core.call import Call, Reply
 from ferrule.core.errors import UnknownTool
-from ferrule.engine import Engine
-from ferrule.registry.registry import Registered
+from ferrule.core.face import Face
+from ferrule.core.subagents import Subagents
+from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.engine.engine import Engine
+from ferrule.output.clean import clean
+from ferrule.registry.dynamic import count, written
+from ferrule.registry.dynamic import name as tokenizer
+from ferrule.registry.entry import Registered
+from ferrule.registry.registry import Registry
+from ferrule.settings.schema import load_settings, settings_path
+from ferrule.sources.toolbox.tool import PREFIX
+from ferrule.sources.toolbox.toolbox import LANGUAGES, PROJECT, Language, folders, make, preferred
 
 
 class Actions(click.Command):
@@ -22,10 +39,7 @@ class Actions(click.Command):
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
         if args and args[0] in {"make", "use"}:
-            if args[0] == "make":
-                from ferrule.cli.make import command as chosen  # for who makes a tool
-            else:
-                from ferrule.cli.use import command as chosen  # for who uses one
+            chosen = make_command if args[0] == "make" else use_command
             return chosen.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
         return super().make_context(info_name, args, parent, **extra)
 
@@ -68,8 +82,6 @@ def command(
         click.echo(f"warning: {warning}", err=True)
     chosen = _chosen(engine, name)
     if tokens:
-        from ferrule.cli.cost import show  # for who wants to know
-
         show(engine.registry, chosen, wire, as_json=as_json)
     elif wire is not None:
         from ferrule.wire.wire import definition_of, load_wire  # for who looks at what goes over a wire
@@ -91,7 +103,6 @@ def _chosen(engine: Engine, name: str | None) -> list[Registered]:
     registry = engine.registry
     if name is None:
         return [registry.resolve(face.name) for face in engine.faces()]
-    from ferrule.sources.toolbox.naming import PREFIX
 
     registry.load_all()  # who looks at a tool need not have searched for it
     try:
@@ -102,16 +113,12 @@ def _chosen(engine: Engine, name: str | None) -> list[Registered]:
 
 async def _looked(session: dict[str, Any]) -> tuple[Engine, Sequence[str]]:
     """The engine with all its tools, closed again: only to be looked at."""
-    from ferrule.core.subagents import Subagents  # as a session with a model has it
-
     async with open_engine(**session, subagents=Subagents()) as engine:
         return engine, engine.warnings
 
 
 async def _show_toolboxes(session: dict[str, Any]) -> int:
     """Every file of every toolbox with its status, and the reason for it."""
-    from ferrule.output.clean import clean
-
     async with open_engine(**session) as engine:
         entries = engine.sources.toolbox
         folders = [warning for warning in engine.warnings if "toolbox folder" in warning]
@@ -150,3 +157,229 @@ def _show(entry: Registered) -> None:
         said = about if isinstance(about, dict) else {}
         kind = said.get("type", "any")
         click.echo(f"  {name} ({kind}{', required' if name in required else ''})  {said.get('description', '')}")
+
+
+class CostRow(NamedTuple):
+    """One line of the table."""
+
+    name: str
+    tokens: int
+    source: str
+
+
+def show(registry: Registry, chosen: list[Registered], wire: str | None, *, as_json: bool = False) -> None:
+    """A table of the tools by what their definitions cost; those that only a search finds come apart."""
+    shown = _sorted([_row(entry.face, entry.tool.source, wire) for entry in chosen])
+    known = {face.name for face in registry.shown()}
+    later = _sorted(
+        [_row(one.face, one.group, wire) for one in registry.deferred.values() if one.face.name not in known]
+    )
+    if len(chosen) == 1:
+        later = []
+    total = sum(row.tokens for row in shown)
+    if as_json:
+        rows = [row._asdict() | {"deferred": row in later} for row in (*shown, *later)]
+        value = {"total": total, "counted_by": tokenizer(), "tools": rows}
+        click.echo(msgspec.json.format(msgspec.json.encode(value)))
+        return
+    width = max(len(row.name) for row in (*shown, *later, CostRow("total", 0, "")))
+    click.echo(f"{'tool':<{width}}  {'tokens':>7}  {'share':>6}  source")
+    for row in shown:
+        click.echo(f"{row.name:<{width}}  {row.tokens:>7,}  {row.tokens / max(total, 1):>6.1%}  {row.source}")
+    click.echo(f"{'total':<{width}}  {total:>7,}  {'':>6}  counted by {tokenizer()}")
+    if later:
+        click.echo("\nDeferred: not in the prompt until a search finds them.")
+        for row in later:
+            click.echo(f"{row.name:<{width}}  {row.tokens:>7,}  {'':>6}  {row.source}")
+        click.echo(f"{'total':<{width}}  {sum(row.tokens for row in later):>7,}")
+
+
+def _sorted(rows: list[CostRow]) -> list[CostRow]:
+    return sorted(rows, key=lambda row: (-row.tokens, row.name))
+
+
+def _row(face: Face, source: str, wire: str | None) -> CostRow:
+    """A tool with its tokens: as a model is shown it or, with `wire`, as that model API is sent it."""
+    if wire is None:
+        return CostRow(face.name, count(written(face).decode()), source)
+    from ferrule.wire.wire import definition_of, load_wire  # as in `ferrule tools --wire`
+
+    sent = load_wire(wire).definitions_out([definition_of(face)])
+    return CostRow(face.name, count(msgspec.json.encode(sent).decode()), source)
+
+
+@click.command("make")
+@click.argument("name")
+@click.option("--bash", "language", flag_value="bash", default=True, help="Write it for bash (the default).")
+@click.option("--zsh", "language", flag_value="zsh", help="Write it for zsh.")
+@click.option("--python", "language", flag_value="python", help="Write it for Python.")
+@click.option("--node", "language", flag_value="node", help="Write it for Node.")
+@click.option("--folder", type=click.Path(), metavar="DIR", help="The toolbox that it goes into (default: your own).")
+def make_command(name: str, language: Language, folder: str | None) -> int:
+    """Write a toolbox tool that works, for you to change.
+
+    \b
+    Examples:
+      ferrule tools make run-tests
+      ferrule tools make open-ticket --python
+    """
+    assert language in LANGUAGES
+    tools, path = load_settings().tools, settings_path()
+    folder = folder or preferred(tools, environment=os.environ, settings_file=path)
+    if folder is None:
+        raise click.UsageError("There are no toolboxes (FERRULE_TOOLBOX or AMP_TOOLBOX is empty): give --folder DIR.")
+    folder = os.path.abspath(os.path.expanduser(folder))
+    made = make(name, language, folder)
+    click.echo(f"Wrote {made}, a tool for {language}.")
+    from shutil import which  # for whoever makes a tool
+
+    program = "python3" if language == "python" else language
+    if which(program) is None:
+        click.echo(f"note: {program} is not installed here, and the tool does not work without it.", err=True)
+    used = folders(tools, environment=os.environ, settings_file=path).boxes
+    if folder in {os.path.join(os.getcwd(), place) for place in PROJECT}:
+        click.echo("It is the project's: it is used once you trust that, with `ferrule permissions trust`.")
+    elif within(os.path.realpath(folder), os.path.realpath(".")):
+        click.echo(f"No toolbox is found there: a project's own are {' and '.join(PROJECT)}, below its root.")
+    elif not any(os.path.realpath(box.path) == os.path.realpath(folder) for box in used):
+        click.echo(f"It is found once its folder is a toolbox: export FERRULE_TOOLBOX={folder}")
+
+    taken = {one for family in FAMILIES for face in load_dialect(family).faces for one in (face.name, *face.aliases)}
+    called = f"{PREFIX}{name}" if name in taken else name
+    click.echo(f"Try it:    ferrule tools use {called} --text hello --only output")
+    click.echo("Change it: what it says when it is described is what a model reads.")
+    return DONE
+
+
+_VALUES = "ferrule.values"
+
+
+class ToolCommand(click.Command):
+    """A command whose unknown options are a tool's parameters."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own, ctx.meta[_VALUES] = divided(args, self.params)
+        return super().parse_args(ctx, own)
+
+
+@click.command("use", cls=ToolCommand, options_metavar="[--PARAMETER VALUE]... [OPTIONS]")
+@click.argument("name")
+@click.option("--only", type=click.Choice(["output", "exitCode"]), help="Print only this.")
+@click.option("--json", "as_json", is_flag=True, help="Print the reply object.")
+@engine_options()
+@click.pass_context
+def use_command(ctx: click.Context, /, name: str, *, only: str | None, as_json: bool, **session: Any) -> int:
+    """Run the tool NAME; its parameters are options.
+
+    Prints {"output": …, "exitCode": …}; notes go to standard error. `tb__` may be left out. What stands behind a lone
+    `--` belongs to the tool, also where an option of this command has the same name.
+    Exit codes: 0 done, 1 the tool failed, 2 wrong use, 3 refused.
+
+    \b
+    Examples:
+      ferrule tools use run-tests --dir src --only output
+      ferrule tools use Read --path README.md --read_range '[1, 5]' --only output
+    """
+    reply, code = finish(_used(name, ctx.meta[_VALUES], session))
+    ended = exit_code([reply])
+    if as_json:
+        click.echo(msgspec.json.encode(reply.as_dict()))
+        return ended
+    if ended not in {DONE, FAILED}:
+        click.echo(plain(reply), err=True)
+    elif only == "output":
+        click.echo(plain(reply), err=reply.error is not None)
+    elif only == "exitCode":
+        click.echo(code)
+    else:
+        click.echo(msgspec.json.encode({"output": plain(reply), "exitCode": code}))
+    for note in reply.notes:
+        click.echo(f"note: {note}", err=True)
+    return ended
+
+
+async def _used(name: str, given: Sequence[tuple[str, str | None]], session: dict[str, Any]) -> tuple[Reply, int]:
+    """The reply, and the exit code: the tool's own, where it is a program and has failed."""
+    async with open_engine(**session, many=False, lazy=True, on_event=show_report) as engine:
+        registry = engine.registry
+        await engine.sources.ensure([name])
+        if not registry.knows(name):
+            await engine.sources.ensure([PREFIX + name])
+        if not registry.knows(name) and registry.knows(PREFIX + name):
+            name = PREFIX + name
+        entry = registry.resolve(name) if registry.knows(name) else None
+        schema = {} if entry is None else entry.face.schema
+        (reply,) = await engine.run([Call(name, arguments(given, schema))])
+        show_unused(engine, reply)
+    if reply.status == "done":
+        return reply, DONE
+    return reply, getattr(entry.tool if entry is not None else None, "exit_code", None) or FAILED
+
+
+def divided(args: Sequence[str], params: Sequence[click.Parameter]) -> tuple[list[str], list[tuple[str, str | None]]]:
+    """This command's own words, and the tool's parameters with their values; None for one without a value.
+
+    What would be both is refused: a value must not become an option such as `--yes`.
+    """
+    flags = {word: getattr(param, "is_flag", False) for param in params for word in param.opts if word.startswith("-")}
+    flags |= {"--help": True, "-h": True}
+    own: list[str] = []
+    values: list[tuple[str, str | None]] = []
+    left = list(reversed(args))
+    is_ours = True
+    while left:
+        word = left.pop()
+        key, equals, value = word.partition("=")
+        if word == "--" and is_ours:
+            is_ours = False
+        elif is_ours and key in flags:
+            own.append(word)
+            if not flags[key] and not equals and left:
+                own.append(left.pop())
+        elif not word.startswith("--") or word == "--":
+            own.append(word)
+        elif equals:
+            values.append((key[2:], value))
+        elif left and not left[-1].startswith("--"):
+            values.append((key[2:], left.pop()))
+        elif left and is_ours and left[-1].partition("=")[0] in flags:
+            raise click.UsageError(
+                f"Is {left[-1]} the value of {key}? Write {key}={left[-1]} if it is, and {key}=true if it is not."
+            )
+        else:
+            values.append((key[2:], None))
+    return own, values
+
+
+def arguments(given: Sequence[tuple[str, str | None]], schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The values as the schema has them; what does not look like it stays text, and the engine has a word on it."""
+    properties = schema.get("properties", {})
+    out: dict[str, Any] = {}
+    for word, text in given:
+        name = word if word in properties else word.replace("-", "_") if word.replace("-", "_") in properties else word
+        kind = _kind(properties.get(name))
+        value = True if text is None else _value(as_text(text.encode(errors="surrogateescape"), f"--{word}"), kind)
+        if name in out:
+            if kind != "array" or not isinstance(out[name], list):
+                raise click.UsageError(f"--{word} is given twice.")
+            value = [*out[name], *(value if isinstance(value, list) else [value])]
+        out[name] = value
+    return out
+
+
+def _kind(about: Any) -> str:
+    kind = about.get("type") if isinstance(about, dict) else None
+    kinds = [kind] if isinstance(kind, str) else kind if isinstance(kind, list) else []
+    return "string" if "string" in kinds or not kinds else str(kinds[0])
+
+
+def _value(text: str, kind: str) -> Any:
+    if kind == "string":
+        return text
+    try:
+        value = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        value = text
+    return (
+        [text if isinstance(value, dict | str) else value] if kind == "array" and not isinstance(value, list) else value
+    )

@@ -3,10 +3,10 @@
 import base64
 from typing import Any, NamedTuple
 
-from ferrule.core.outcomes import Picture
+from ferrule.core.content import Picture
 
 
-class Part(NamedTuple):
+class McpContent(NamedTuple):
     """A part of an answer that is neither text nor a picture: sound, a link, something embedded."""
 
     kind: str
@@ -20,7 +20,7 @@ class Part(NamedTuple):
 class Mixed(NamedTuple):
     """What a tool from elsewhere answered."""
 
-    parts: tuple[str | Picture | Part, ...]
+    parts: tuple[str | Picture | McpContent, ...]
     structured: Any = None
     """The same as a JSON value, where the tool gives one."""
     failed: bool = False
@@ -93,7 +93,7 @@ def said(outcome: Any) -> Any:
     return [_shown(part) for part in parts]
 
 
-def _shown(part: str | Picture | Part) -> dict[str, str]:
+def _shown(part: str | Picture | McpContent) -> dict[str, str]:
     if isinstance(part, Picture):
         data = base64.b64encode(part.data).decode()
         return {"type": "image", "media_type": part.media_type, "data": data}

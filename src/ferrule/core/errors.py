@@ -18,7 +18,7 @@ class ConfigError(FerruleError):
     """The engine cannot be built or started as it was asked to."""
 
 
-class _Answered(FerruleError):  # noqa: N818 - the reader is a model: the state, not "Error"
+class _CallFailure(FerruleError):  # noqa: N818 - the reader is a model: the state, not "Error"
     """An error that becomes the reply of a call."""
 
     code: str | None = None
@@ -48,7 +48,7 @@ class _Answered(FerruleError):  # noqa: N818 - the reader is a model: the state,
         """What is told beside the sentence, whichever that is."""
 
 
-class ToolFailure(_Answered):
+class ToolFailure(_CallFailure):
     """The call failed in a way that its caller can act on."""
 
 
@@ -64,7 +64,7 @@ class BadArguments(ToolFailure):
     code = "bad-arguments"
 
 
-class Denied(_Answered):
+class Denied(_CallFailure):
     """The policy or the user refused the call before it ran."""
 
     stop = False

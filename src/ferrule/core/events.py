@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from ferrule.core.access import Access
-from ferrule.core.reply import Reply
+from ferrule.core.call import Reply
 
 EDIT_BYTES = 200_000
 """Of either side of a file: what is longer is not in an event."""

@@ -1,13 +1,52 @@
-"""A face: how one model family sees one canonical tool. Everything in which families differ is a field here."""
+"""Define faces, the form in which one model family sees a canonical tool, and bounds on results.
+
+Everything in which families differ is a field of a face. A bound is data: how much of a text a family's model
+gets, and which part of it.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from ferrule.core.bound import WHOLE, Bound
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """Up to the general limit of every result, and its head beyond that."""
+
+
+class Tail(msgspec.Struct, frozen=True):
+    """The last characters."""
+
+    chars: int
+
+
+class Ends(msgspec.Struct, frozen=True):
+    """The first and the last bytes, each half of the limit; then the first and the last lines, likewise."""
+
+    limit_bytes: int
+    lines: int | None = None
+
+
+class Middle(msgspec.Struct, frozen=True):
+    """The first and the last characters, with a sentence in the middle saying how many are missing."""
+
+    chars: int
+
+
+class LineLimit(msgspec.Struct, frozen=True):
+    """Whole lines, until either limit is met: the first ones, or the last ones."""
+
+    lines: int
+    limit_bytes: int
+    last: bool = False
+
+
+WHOLE = Whole()
+Bound = Whole | Tail | Ends | Middle | LineLimit
+
 
 Says = Callable[[Any], Any]
 """A tool's outcome → what this family reads: text or a JSON value."""

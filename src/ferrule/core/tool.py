@@ -1,15 +1,44 @@
-"""A tool answers four questions: what it accepts, what it touches, what it does, what it says.
+"""Define tools: their arguments, their context, previews of their changes, and the base class.
 
-The last answer is the face's, beside the family's words; the first three are here.
+A tool answers four questions: what it accepts, what it touches, what it does, what it says. The last answer
+belongs to the face, beside the family's words; the first three are here.
+
+Arguments are one frozen struct per tool, in canonical names. A preview finds out what a call would change without
+changing anything.
 """
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from ferrule.core.access import EVERYTHING, Access
-from ferrule.core.args import Args
-from ferrule.core.preview import Preview
+
+
+class Args(msgspec.Struct, frozen=True, kw_only=True):
+    """What a tool accepts, after a face has turned its own parameters into these."""
+
+
+class Raw(Args, frozen=True, kw_only=True):
+    """Arguments of a tool whose schema is not ours to know: as they came, once they fit it."""
+
+    raw: ClassVar[bool] = True
+    values: dict[str, Any]
+
+
+class Previewed(NamedTuple):
+    """One file as it is and as it would be; None where it is not there."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    came_from: str = ""
+    """For a file that moves: the path that it has now, which is another one of the same preview."""
+
+
+Preview = tuple[Previewed, ...]
+
 
 A = TypeVar("A", bound=Args)
 T = TypeVar("T")

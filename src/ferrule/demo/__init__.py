@@ -1,1 +1,1 @@
-"""The demonstration: a small project and a recorded list of calls."""
+"""demo."""

@@ -1,19 +1,25 @@
-"""Where models are: the hosts that are known, as rows, and what the settings and the environment say about them."""
+"""List the known model hosts, apply the settings and the environment, and find model servers on this machine.
 
+Local servers are found by a short look at the usual ports of 127.0.0.1.
+"""
+
+import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ferrule.agent_settings import ModelHost, Models
 from ferrule.core.errors import ConfigError
+from ferrule.core.suggest import near
+from ferrule.settings.schema import ModelHost, Models
 
 if TYPE_CHECKING:
     from ferrule.models.keys import StoredKey
+
 
 _LOCAL_NAMES = ("localhost", "host.docker.internal")
 _LOCAL_ENDS = (".localhost", ".local", ".internal", ".lan", ".home.arpa")
 
 
-class Row(NamedTuple):
+class KnownHost(NamedTuple):
     """A host that is known beforehand."""
 
     api: str
@@ -42,8 +48,8 @@ class Row(NamedTuple):
     """A cheap model of this host, for titles, if the settings name none."""
 
 
-ROWS: dict[str, Row] = {
-    "anthropic": Row(
+ROWS: dict[str, KnownHost] = {
+    "anthropic": KnownHost(
         "anthropic",
         "https://api.anthropic.com",
         ("ANTHROPIC_API_KEY",),
@@ -52,7 +58,7 @@ ROWS: dict[str, Row] = {
         default="claude-opus-5-5",
         small="claude-haiku-5-5",
     ),
-    "openai": Row(
+    "openai": KnownHost(
         "openai-responses",
         "https://api.openai.com/v1",
         ("OPENAI_API_KEY",),
@@ -62,7 +68,7 @@ ROWS: dict[str, Row] = {
         default="gpt-6.1-sol",
         small="gpt-6-luna",
     ),
-    "openai-chat": Row(
+    "openai-chat": KnownHost(
         "openai-chat",
         "https://api.openai.com/v1",
         ("OPENAI_API_KEY",),
@@ -71,7 +77,7 @@ ROWS: dict[str, Row] = {
         conversation=True,
         takes_thinking=False,
     ),
-    "gemini": Row(
+    "gemini": KnownHost(
         "gemini",
         "https://generativelanguage.googleapis.com/v1beta",
         ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
@@ -80,7 +86,7 @@ ROWS: dict[str, Row] = {
         rooted=True,
         default="gemini-3.8-flash",
     ),
-    "openrouter": Row(
+    "openrouter": KnownHost(
         "openai-chat",
         "https://openrouter.ai/api/v1",
         ("OPENROUTER_API_KEY",),
@@ -88,14 +94,14 @@ ROWS: dict[str, Row] = {
         marks="anthropic/",
         default="anthropic/claude-opus-5.5",
     ),
-    "deepseek": Row(
+    "deepseek": KnownHost(
         "openai-chat",
         "https://api.deepseek.com/v1",
         ("DEEPSEEK_API_KEY",),
         begins=("deepseek-",),
         default="deepseek-chat",
     ),
-    "mistral": Row(
+    "mistral": KnownHost(
         "openai-chat",
         "https://api.mistral.ai/v1",
         ("MISTRAL_API_KEY",),
@@ -103,14 +109,14 @@ ROWS: dict[str, Row] = {
         takes_thinking=False,
         default="devstral-latest",
     ),
-    "groq": Row(
+    "groq": KnownHost(
         "openai-chat",
         "https://api.groq.com/openai/v1",
         ("GROQ_API_KEY",),
         takes_thinking=False,
         default="openai/gpt-oss-120b",
     ),
-    "xai": Row(
+    "xai": KnownHost(
         "openai-chat",
         "https://api.x.ai/v1",
         ("XAI_API_KEY",),
@@ -118,10 +124,10 @@ ROWS: dict[str, Row] = {
         takes_thinking=False,
         default="grok-code-fast-1",
     ),
-    "ollama": Row("openai-chat", "http://127.0.0.1:11434/v1", (), ("OLLAMA_HOST",), rooted=True),
-    "vllm": Row("openai-chat", "http://127.0.0.1:8000/v1", (), ("VLLM_BASE_URL",), rooted=True),
-    "llamacpp": Row("openai-chat", "http://127.0.0.1:8080/v1", (), ("LLAMACPP_BASE_URL",), rooted=True),
-    "lmstudio": Row("openai-chat", "http://127.0.0.1:1234/v1", (), ("LMSTUDIO_BASE_URL",), rooted=True),
+    "ollama": KnownHost("openai-chat", "http://127.0.0.1:11434/v1", (), ("OLLAMA_HOST",), rooted=True),
+    "vllm": KnownHost("openai-chat", "http://127.0.0.1:8000/v1", (), ("VLLM_BASE_URL",), rooted=True),
+    "llamacpp": KnownHost("openai-chat", "http://127.0.0.1:8080/v1", (), ("LLAMACPP_BASE_URL",), rooted=True),
+    "lmstudio": KnownHost("openai-chat", "http://127.0.0.1:1234/v1", (), ("LMSTUDIO_BASE_URL",), rooted=True),
 }
 ALIASES = {"google": "gemini", "openai-responses": "openai", "llama.cpp": "llamacpp", "lm-studio": "lmstudio"}
 
@@ -141,7 +147,7 @@ class Host:
     def __init__(
         self,
         name: str,
-        row: Row,
+        row: KnownHost,
         *,
         key: str = "",
         key_env: str = "",
@@ -212,7 +218,7 @@ def find_host(
     known = ROWS.get(ALIASES.get(name, name))
     if known is None and given is None:
         raise ConfigError(_unknown(name, host_names(settings)))
-    row = known or Row("openai-chat", "")
+    row = known or KnownHost("openai-chat", "")
     moved = ""
     if known is not None and (moved := _first(row.urls, environment)):
         row = row._replace(url=_written(environment[moved], moved), free=True)
@@ -245,7 +251,7 @@ def find_host(
     )
 
 
-def _overridden(row: Row, given: ModelHost) -> Row:
+def _overridden(row: KnownHost, given: ModelHost) -> KnownHost:
     if given.url:
         row = row._replace(url=given.url, free=True)
     if given.api and given.api != row.api:
@@ -272,7 +278,7 @@ def _written(address: str, variable: str) -> str:
     return f"{scheme}://{machine}{slash}{path}"
 
 
-def _whole(row: Row, known: Row | None) -> str:
+def _whole(row: KnownHost, known: KnownHost | None) -> str:
     """An address as it is asked, whether it was written with the paths of the API, with its version, or without."""
     url = row.url.rstrip("/")
     for end in _ENDS.get(row.api, ()):
@@ -300,7 +306,7 @@ def _expanded(text: str, environment: Mapping[str, str], what: str) -> str:
     return pattern.sub(lambda found: environment[found[1]], text)
 
 
-def _check(name: str, row: Row, by: str) -> None:
+def _check(name: str, row: KnownHost, by: str) -> None:
     scheme, separator, rest = row.url.partition("://")
     machine = rest.partition("/")[0]
     if not row.url:
@@ -355,8 +361,6 @@ def is_near(machine: str) -> bool:
 
 
 def _unknown(name: str, names: list[str]) -> str:
-    from ferrule.support.near import near  # only a mistake pays for it
-
     if name in {"scripted", "local"}:
         return (
             f"{name} is no host but a kind of file: write {name}:FILE, for example `ferrule run --model {name}:FILE`."
@@ -366,3 +370,68 @@ def _unknown(name: str, names: list[str]) -> str:
     hint = f" Did you mean {meant[0]!r}?" if meant else ""
     listed = ", ".join([*names, "scripted", "local"])
     return f"No host of models is called {name!r}.{hint} There are: {listed}. More are set under models.hosts."
+
+
+HOSTS = ("ollama", "llamacpp")
+"""Looked at in this order."""
+_MORE_HOSTS = ("vllm", "lmstudio")
+"""Looked at besides by who wants to see all."""
+_SECONDS = 0.3
+"""For each. A server on this machine answers in a few milliseconds."""
+_MOST_BYTES = 1 << 20
+_MOST_MODELS = 200
+_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+
+
+def model_here(settings: Models, environment: Mapping[str, str]) -> str:
+    """The first model that a server on this machine has, as HOST:MODEL; empty if none answers."""
+    for name in HOSTS:
+        try:
+            url = find_host(name, settings, environment).url
+        except ConfigError:
+            continue
+        if models := _names(url):
+            return f"{name}:{models[0]}"
+    return ""
+
+
+def models_here(settings: Models, environment: Mapping[str, str]) -> dict[str, list[str]]:
+    """Host → the models that it names, of those servers on this machine that answer."""
+    found: dict[str, list[str]] = {}
+    seen: set[str] = set()
+    for name in (*HOSTS, *_MORE_HOSTS):
+        try:
+            url = find_host(name, settings, environment).url
+        except ConfigError:
+            continue
+        if url not in seen and (models := _names(url)):
+            found[name] = models
+        seen.add(url)
+    return found
+
+
+def _names(url: str) -> list[str]:
+    import http.client  # only without any key and any model
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    if parts.scheme != "http" or parts.hostname not in _LOOPBACK:
+        return []
+    line = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=_SECONDS)
+    try:
+        line.request("GET", f"{parts.path}/models", headers={"Accept": "application/json"})
+        response = line.getresponse()
+        said = json.loads(response.read(_MOST_BYTES)) if response.status == 200 else None
+    except (OSError, ValueError, http.client.HTTPException):
+        return []
+    finally:
+        line.close()
+    models = said.get("data") if isinstance(said, dict) else None
+    given = models if isinstance(models, list) else []
+    names = [one.get("id") for one in given[:_MOST_MODELS] if isinstance(one, dict)]
+    return [name for name in names if isinstance(name, str) and _talks(name)]
+
+
+def _talks(name: str) -> bool:
+    """Can it be a model that answers? Those that only make vectors say so in their names."""
+    return name != "" and name.isprintable() and len(name) < 200 and "embed" not in name.lower()

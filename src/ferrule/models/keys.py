@@ -10,8 +10,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.kept import Kept
-from ferrule.settings import state_folder
+from ferrule.permissions.trust import StateFile
+from ferrule.settings.schema import state_folder
 
 SERVICE = "ferrule"
 NAME = "credentials.json"
@@ -19,14 +19,14 @@ NAME = "credentials.json"
 Where = Literal["keyring", "file"]
 
 
-class _Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+class _KeyEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     where: Where = "file"
     key: str = ""
     """Empty if the keyring has it."""
 
 
 class _Index(msgspec.Struct, frozen=True):
-    keys: dict[str, _Entry] = {}
+    keys: dict[str, _KeyEntry] = {}
 
 
 class StoredKey(NamedTuple):
@@ -43,7 +43,7 @@ class KeyStore:
     """The keys that this user has given with `ferrule login`."""
 
     def __init__(self, state: str | None = None) -> None:
-        self._file = Kept(os.path.join(state or state_folder(), NAME), _Index)
+        self._file = StateFile(os.path.join(state or state_folder(), NAME), _Index)
 
     @property
     def path(self) -> str:
@@ -72,7 +72,7 @@ class KeyStore:
     def keep(self, name: str, key: str) -> Where:
         """Keep a key in the keyring, or in the file if there is none. Returns where it is. Raises: ConfigError."""
         where: Where = "keyring" if _put(name, key) else "file"
-        entry = _Entry(where, "" if where == "keyring" else key)
+        entry = _KeyEntry(where, "" if where == "keyring" else key)
         self._file.change(lambda index: _Index({**index.keys, name: entry}))
         return where
 

@@ -1,27 +1,35 @@
-"""The one place that bounds: every result is cleaned, cut to its face's limit, and kept whole when it was cut."""
+"""Clean every result, cut it to the limit of its face, and keep the full text if it was cut.
+
+This is the only place that bounds results. There is one pure function for each kind of bound that a family has.
+
+The laws of `cut` hold here, too: a text that fits is returned itself, a code point is never split, and the kept
+part is within the bound. There is one exception: the sentence about the missing part comes on top, as the
+families have it, so a shortened text may be shortened again; the engine shortens only once. `missing` is the
+number of characters that a tool has already left out of the middle; the sentences count them.
+"""
 
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from ferrule.core.bound import WHOLE, Bound
+from ferrule.core.call import spoken
 from ferrule.core.errors import FerruleError, ToolFailure
-from ferrule.core.reply import spoken
+from ferrule.core.face import WHOLE, Bound
 from ferrule.output.clean import clean_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from ferrule.output.store import Store
-    from ferrule.support.highlights import Found
+    from ferrule.system.highlights import OutputHighlights
 
 
 _SMALL = 200_000
 """Characters, items or members."""
 
 
-class Told(Protocol):
+class BoundingContext(Protocol):
     """What bounding needs of a call's context."""
 
     call_id: str
@@ -29,21 +37,21 @@ class Told(Protocol):
     log: tuple[str, str] | None
     kept: int | None
     missing: int
-    found: "Callable[[], Found] | None"
+    found: "Callable[[], OutputHighlights] | None"
 
     def note(self, sentence: str) -> None: ...
 
     def drop_log(self) -> None: ...
 
 
-class Bounded(NamedTuple):
+class BoundedResult(NamedTuple):
     """A result fit to be sent, and where the whole of it is."""
 
     result: Any
     output_id: str | None
 
 
-class Bounds:
+class OutputLimiter:
     """Cuts and keeps."""
 
     def __init__(self, store: "Callable[[], Store]", where: "Callable[[str], str]") -> None:
@@ -51,12 +59,14 @@ class Bounds:
         self.where = where
         """Says how whoever reads the note gets at an output, by its id."""
 
-    async def bound(self, result: Any, ctx: Told, bound: Bound = WHOLE, *, limit_bytes: int) -> Bounded:
+    async def bound(
+        self, result: Any, ctx: BoundingContext, bound: Bound = WHOLE, *, limit_bytes: int
+    ) -> BoundedResult:
         """The result within the limit. Raises `ToolFailure` for a result that is no JSON value."""
         if bound is not WHOLE and isinstance(result, str):
             return await self._shortened(result, ctx, bound, limit_bytes)
         if isinstance(result, str) and len(result) * 4 <= limit_bytes:
-            return Bounded(clean_value(result), await self._logged(ctx))
+            return BoundedResult(clean_value(result), await self._logged(ctx))
         try:
             if _is_small(result):
                 kept, whole, omitted = _shape(result, limit_bytes)
@@ -69,9 +79,9 @@ class Bounds:
         output_id = await self._logged(ctx)
         if omitted and output_id is None:
             output_id = await self._kept(self._store().put(spoken(whole), call_id=ctx.call_id, tool=ctx.name), ctx)
-        return Bounded(kept, output_id)
+        return BoundedResult(kept, output_id)
 
-    async def _shortened(self, result: str, ctx: Told, bound: Bound, limit_bytes: int) -> Bounded:
+    async def _shortened(self, result: str, ctx: BoundingContext, bound: Bound, limit_bytes: int) -> BoundedResult:
         """A text within the family's own bound; whatever that is, the general limit holds as well."""
         from ferrule.output.shorten import shorten  # for families with a bound of their own
 
@@ -81,16 +91,16 @@ class Bounds:
         output_id = await self._logged(ctx)
         if (short.omitted_bytes or omitted) and output_id is None:
             output_id = await self._kept(self._store().put(whole, call_id=ctx.call_id, tool=ctx.name), ctx)
-        return Bounded(kept, output_id)
+        return BoundedResult(kept, output_id)
 
-    async def _logged(self, ctx: Told) -> str | None:
+    async def _logged(self, ctx: BoundingContext) -> str | None:
         """The id of the log that the tool itself wrote, when it is worth keeping."""
         if ctx.log is None or ctx.kept is None:
             return None
         path, size = ctx.log[1], ctx.kept
         return await self._kept(self._store().adopt(path, size_bytes=size, call_id=ctx.call_id, tool=ctx.name), ctx)
 
-    async def _kept(self, keeping: "Coroutine[Any, Any, str]", ctx: Told) -> str | None:
+    async def _kept(self, keeping: "Coroutine[Any, Any, str]", ctx: BoundingContext) -> str | None:
         try:
             output_id = await keeping
         except FerruleError as error:

@@ -11,12 +11,12 @@ from typing import Any
 
 import msgspec
 
-from ferrule.core.bound import Bound, Ends, Lines, Middle, Tail, Whole
+from ferrule.core.face import Bound, Ends, LineLimit, Middle, Tail, Whole
 from ferrule.output.cut import Cut
-from ferrule.support.highlights import SHARE, Found, block
+from ferrule.system.highlights import SHARE, OutputHighlights, block
 
 
-def shorten(text: str, bound: Bound, *, missing: int = 0, found: Callable[[], Found] | None = None) -> Cut:
+def shorten(text: str, bound: Bound, *, missing: int = 0, found: Callable[[], OutputHighlights] | None = None) -> Cut:
     """The text within the bound, and how many bytes of it are left out.
 
     `found` gives the lines of it that matter, where somebody has looked for them: those that are left out come in
@@ -45,7 +45,7 @@ def _chars(bound: Bound) -> int:
 
 
 def _most(bound: Bound) -> int | None:
-    return bound.lines if isinstance(bound, Ends | Lines) else None
+    return bound.lines if isinstance(bound, Ends | LineLimit) else None
 
 
 def _less(bound: Bound, size: int, lines: int) -> Bound:
@@ -121,7 +121,7 @@ def _middle(text: str, bound: Middle, missing: int, between: str, _newlines: int
     return Cut(_joined(text[:half], notice, between, text[len(text) - half :]), _size(gone))
 
 
-def _lines(text: str, bound: Lines, _missing: int, between: str, newlines: int | None) -> Cut:
+def _lines(text: str, bound: LineLimit, _missing: int, between: str, newlines: int | None) -> Cut:
     # A newline at the end belongs to the last line; otherwise the last one kept might be an empty one behind it.
     end = "\n" if text.endswith("\n") else ""
     lines = text.removesuffix("\n").split("\n")
@@ -178,4 +178,4 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
-_HOW = {Whole: _whole, Tail: _tail, Ends: _ends, Middle: _middle, Lines: _lines}
+_HOW = {Whole: _whole, Tail: _tail, Ends: _ends, Middle: _middle, LineLimit: _lines}

@@ -1,27 +1,136 @@
-"""The store of full outputs: what was cut for the model stays readable by id, for a while.
+"""Keep full outputs that were cut for the model, and process logs, readable by id for a while.
 
-Texts are rows of a SQLite file that the engines of several processes share; logs of processes are files beside it.
-Nothing is made before the first use. Edits and undo do not depend on any of it: a `StoreError` costs the full
-output of one call, and a damaged file is set aside and never overwritten.
+Texts are rows of a SQLite file that the engines of several processes share; logs of processes are files beside
+it. Nothing is created before the first use. Edits and undo do not depend on the store: a `StoreError` costs the
+full output of one call, and a damaged file is set aside and never overwritten.
 """
 
+import codecs
 import contextlib
+import errno
 import io
 import os
+import stat
 import time
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
 from ferrule.core.errors import FerruleError
-from ferrule.output.logs import Logs, Page, make_private, meant, new_id, open_log, page
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from ferrule.support.sqlite import Database
-    from ferrule.support.threads import Threads
+    from ferrule.system.sqlite import Database
+    from ferrule.system.threads import Threads
+
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+_TYPED = str.maketrans("ilo", "110")
+_ID_LENGTH = 10
+_OPEN = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+def new_id() -> str:
+    """A name that nobody guesses and that is easy to type."""
+    return "".join(ALPHABET[byte & 31] for byte in os.urandom(_ID_LENGTH))
+
+
+def is_id(text: str) -> bool:
+    return len(text) == _ID_LENGTH and set(text) <= set(ALPHABET)
+
+
+def meant(typed: str) -> str | None:
+    """The id, or the beginning of one, that somebody typed: i, l and o are read as 1, 1 and 0."""
+    text = typed.strip().lower().translate(_TYPED)
+    return text if text and set(text) <= set(ALPHABET) else None
+
+
+def make_private(directory: str) -> None:
+    """Make the directory, for the user alone. Raises `OSError`, also for one that is shared with others."""
+    with contextlib.suppress(FileExistsError):
+        os.makedirs(directory, mode=0o700)
+    status = os.stat(directory)
+    if not stat.S_ISDIR(status.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), directory)
+    if os.name != "posix" or not status.st_mode & 0o077:
+        return
+    # A sticky directory is one that everybody uses, like the one for temporary files.
+    if status.st_uid != os.geteuid() or status.st_mode & stat.S_ISVTX:
+        raise PermissionError(errno.EPERM, "the directory is shared with other users", directory)
+    os.chmod(directory, 0o700)
+
+
+class Logs:
+    """The logs in one directory, one file for each id."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+
+    def path(self, output_id: str) -> str:
+        return os.path.join(self.directory, f"{output_id}.log")
+
+    def owner(self, path: str) -> str | None:
+        """The id whose log lies at that path, or None when it is not a log of this directory."""
+        output_id = os.path.basename(path).removesuffix(".log")
+        return output_id if is_id(output_id) and os.path.abspath(path) == self.path(output_id) else None
+
+    def written(self) -> Iterator[tuple[str, os.stat_result]]:
+        """The logs that there are."""
+        try:
+            names = os.listdir(self.directory)
+        except FileNotFoundError:
+            return
+        for name in names:
+            path = os.path.join(self.directory, name)
+            output_id = self.owner(path)
+            # Another process may remove it at any moment.
+            with contextlib.suppress(FileNotFoundError):
+                if output_id is not None and stat.S_ISREG((status := os.lstat(path)).st_mode):
+                    yield output_id, status
+
+    def remove(self, output_id: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path(output_id))
+
+
+def open_log(path: str) -> io.FileIO:
+    """The log, to be read. Raises `OSError`, also for what is no regular file: it could block for ever."""
+    descriptor = os.open(path, _OPEN)
+    file = open(descriptor, "rb", buffering=0)  # noqa: SIM115 - the caller closes it
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is not a file", path)
+    return file
+
+
+class LogPage(NamedTuple):
+    """A piece of an output, and the offset of the next one; None at the end."""
+
+    text: str
+    next_offset: int | None
+
+
+def page(file: io.RawIOBase | io.BytesIO, offset: int, limit_bytes: int) -> LogPage:
+    """The bytes from `offset` on, as whole characters; what is not UTF-8 becomes U+FFFD."""
+    wanted = max(4, limit_bytes) + 1
+    file.seek(offset)
+    raw = bytearray()
+    while len(raw) < wanted and (piece := file.read(wanted - len(raw))):
+        raw += piece
+    more = len(raw) == wanted
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(bytes(raw[: wanted - 1]), final=not more)
+    split_bytes = len(decoder.getstate()[0])
+    return LogPage(text, offset + wanted - 1 - split_bytes if more else None)
+
 
 T = TypeVar("T")
 
@@ -47,7 +156,7 @@ class StoreError(FerruleError):
     """An output could not be kept or read; the message says why."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class OutputEntry(msgspec.Struct, frozen=True):
     """What is known about an output without reading it."""
 
     id: str
@@ -57,13 +166,13 @@ class Entry(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
-class Stored(Entry, frozen=True):
+class Stored(OutputEntry, frozen=True):
     """An output: its text, or the path of the log that holds it."""
 
     text: str | None = None
     path: str | None = None
 
-    def read(self, offset: int = 0, limit_bytes: int = _PAGE_BYTES) -> Page:
+    def read(self, offset: int = 0, limit_bytes: int = _PAGE_BYTES) -> LogPage:
         """The bytes from `offset` on, as whole characters; what is not UTF-8 becomes U+FFFD."""
         if self.path is None:
             return page(io.BytesIO((self.text or "").encode("utf-8", "surrogatepass")), offset, limit_bytes)
@@ -148,7 +257,7 @@ class Store:
         """The output with that id, or the only one whose id begins so."""
         return await self._run(self._get, output_id)
 
-    async def entries(self, limit: int = 100) -> list[Entry]:
+    async def entries(self, limit: int = 100) -> list[OutputEntry]:
         """The newest outputs, newest first."""
         return await self._run(self._entries, limit)
 
@@ -165,14 +274,14 @@ class Store:
         if self._closed:
             raise StoreError("The store of full outputs is closed.")
         if self._threads is None:
-            from ferrule.support.threads import Threads  # most sessions store nothing
+            from ferrule.system.threads import Threads  # most sessions store nothing
 
             # One thread, because SQLite lets one writer in at a time anyway.
             self._threads = Threads(1)
         return await self._threads.run(self._explained, work, *args)
 
     def _explained(self, work: Callable[..., T], *args: object) -> T:
-        from ferrule.support.sqlite import Database, UnusableError  # loads SQLite
+        from ferrule.system.sqlite import Database, UnusableError  # loads SQLite
 
         if self._database is None:
             self._database = Database(
@@ -233,7 +342,7 @@ class Store:
         path = self._logs.path(found) if body is None else None
         return Stored(found, tool, called, created, size_bytes, text, path)
 
-    def _entries(self, database: "Database", limit: int) -> list[Entry]:
+    def _entries(self, database: "Database", limit: int) -> list[OutputEntry]:
         if not os.path.exists(self._path):
             return []
         rows = database.read(
@@ -242,11 +351,11 @@ class Store:
                 (max(0, limit),),
             ).fetchall()
         )
-        return [Entry(*row) for row in rows]
+        return [OutputEntry(*row) for row in rows]
 
     def _sweep(self, database: "Database") -> None:
         """Remove what is too old or too much, at most once an hour over all processes."""
-        from ferrule.support.sqlite import UnusableError  # loads SQLite
+        from ferrule.system.sqlite import UnusableError  # loads SQLite
 
         now = self._clock()
         if self._swept is not None and 0 <= now - self._swept < _SWEEP_SECONDS:

@@ -1,10 +1,75 @@
-"""What the policy says about a call: yes, no or ask, by which rule, and why in one sentence."""
+"""Define the cases, decisions and permission modes of the policy.
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple
+A decision is yes, no or ask, with the rule that decided and the reason in one sentence.
 
-from ferrule.core.access import MODE, Access
-from ferrule.permissions.case import Case, named_as
+A mode decides about calls that rules leave open. It never undoes a denial, neither of a rule nor of the guard.
+Requests that always ask, such as leaving the sandbox, are not subject to modes and do not come here.
+
+The module also holds the tool and parameter names that rules use, and the test for the agent's own notes: files
+in its notes folder that no program obeys by itself.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from ferrule.core.access import MODE, Access, within
+from ferrule.core.errors import ConfigError
+from ferrule.permissions.rules.rule import Rule
+
+SPOKEN = frozenset({"skill", "check", "format"})
+"""Tools whose commands come from files: rules about the shell bind those as if the shell had been asked to run them."""
+
+_WEB = frozenset({"web_fetch", "web_search"})
+
+
+def named_as(access: Access) -> str:
+    """Under which key a call's `spelled` says what the check is called that runs a command; it can be no path."""
+    return f"check\0{access.folder}\0{access.key}"
+
+
+class Case(NamedTuple):
+    """A call as the policy sees it."""
+
+    call_id: str
+    name: str
+    """The tool in the session's words."""
+    tool: str
+    """The canonical tool: what rules bind."""
+    touches: tuple[Access, ...]
+    subagent_types: tuple[str, ...] | None = None
+    input: Mapping[str, Any] = {}
+    spelled: Mapping[str, str] = {}
+    """Real path → the same as the caller spelled it; and for the commands of checks, see `named_as`."""
+    hooked: tuple[str, str] = ("", "")
+    """What the user's hooks say about it: allow, ask, deny or nothing, and why."""
+    context: Literal["thread", "subagent"] = "thread"
+    lent: tuple[str, ...] = ()
+    """Folders outside the workspace that the user's settings lend to this call: to be read, and for nothing else."""
+    given: Mapping[str, Any] = {}
+    """The arguments as the caller gave them, in the session's names."""
+    consented: bool = False
+    """Has the user agreed to it beforehand?"""
+    builtin: bool = True
+    """Is the tool one of ours? One from elsewhere may have the name of one, and do something else."""
+
+    @property
+    def looks_at_web(self) -> bool:
+        """Does a tool of ours only look at the web? To Amp's models that is as free as reading."""
+        if self.tool not in _WEB or not self.builtin:  # every decision asks, and hardly any call is one of these
+            return False
+        return bool(self.touches) and all(access.kind == "host" and access.mode == "read" for access in self.touches)
+
+    @property
+    def is_fetch(self) -> bool:
+        """Does it fetch pages, and nothing else?"""
+        return self.looks_at_web and self.tool == "web_fetch"
+
+    def may_read(self, access: Access) -> bool:
+        """Is it a read of what was lent, by a tool of ours?"""
+        reads = self.builtin and access.kind == "path" and access.mode == "read"
+        return reads and any(within(access.key, folder) for folder in self.lent)
+
 
 Verdict = Literal["allow", "ask", "deny"]
 _MOST_WHYS = 6
@@ -119,3 +184,162 @@ def reach(touches: Sequence[Access]) -> str:
         return "may touch anything"
     is_skill = servers[0].startswith("skill:")
     return "brings tools, servers or rules of its own" if is_skill else "leaves the work to an MCP server"
+
+
+def refusal(rule: Rule, what: str) -> Decision:
+    """The decision of a rule that denies, asks, or leaves it to a program."""
+    if rule.action == "deny":
+        return Decision("deny", f"{what} is denied by {rule.text}.", rule.text, rule.message, fixed=True)
+    if rule.action == "delegate":
+        return Decision("ask", f"{rule.to} decides about {what}.", rule.text, delegate=rule.to, fixed=True)
+    return Decision("ask", f"{rule.text} asks about {what}.", rule.text, fixed=True)
+
+
+ModeVerdict = Literal["allow", "ask", "deny"]
+Name = Literal["default", "acceptEdits", "plan", "dontAsk", "bypassPermissions"]
+
+EDIT_PROGRAMS = frozenset({"mkdir", "touch", "rm", "rmdir", "mv", "cp", "sed"})
+"""Programs whose commands are edits where all their paths lie in the workspace."""
+
+
+_STRICTNESS: dict[ModeVerdict, int] = {"allow": 0, "ask": 1, "deny": 2}
+
+
+class Standing(NamedTuple):
+    """One permission mode."""
+
+    name: Name
+    asks: ModeVerdict = "ask"
+    """What becomes of a question."""
+    inside: ModeVerdict = "ask"
+    """What becomes of a question about edits that stay in the workspace."""
+    reads_only: bool = False
+    """Is everything but reading denied, whatever rules allow?"""
+
+    def settles(self, decision: ModeVerdict, *, edits_only_inside: bool, reads_only: bool) -> ModeVerdict:
+        """What the mode makes of a decision.
+
+        `edits_only_inside`: the call does nothing but edit, all of it in the workspace. `reads_only`: it only reads.
+        """
+        if decision == "deny" or (self.reads_only and not reads_only):
+            return "deny"
+        if decision == "allow":
+            return "allow"
+        return self.inside if edits_only_inside else self.asks
+
+
+DEFAULT = Standing("default")
+MODES: tuple[Standing, ...] = (
+    DEFAULT,
+    Standing("acceptEdits", inside="allow"),
+    Standing("plan", reads_only=True),
+    Standing("dontAsk", asks="deny", inside="deny"),
+    Standing("bypassPermissions", asks="allow", inside="allow"),
+)
+
+_ALIASES: dict[str, Name] = {
+    "auto_edit": "acceptEdits",
+    "force": "bypassPermissions",
+    "yolo": "bypassPermissions",
+    "dangerously-skip-permissions": "bypassPermissions",
+    "dangerously-allow-all": "bypassPermissions",
+    "dangerouslyAllowAll": "bypassPermissions",
+    "dangerously-bypass-approvals-and-sandbox": "bypassPermissions",
+    "never": "dontAsk",
+    "on-request": "default",
+    "untrusted": "default",
+    # Modes in which a model or another agent answers: here a person does.
+    "auto": "default",
+    "delegate": "default",
+}
+"""What other programs call them."""
+
+
+def named(text: str) -> Standing:
+    """The mode of this name, in any letter case and with `-`, `_` or nothing between words.
+
+    Raises: ConfigError.
+    """
+    modes = {mode.name: mode for mode in MODES}
+    found = {_plain(mode.name): mode for mode in MODES}
+    found |= {_plain(alias): modes[name] for alias, name in _ALIASES.items()}
+    try:
+        return found[_plain(text.strip().removeprefix("--"))]
+    except KeyError:
+        from ferrule.core.suggest import near  # only a mistake pays for it
+
+        known = [mode.name for mode in MODES]
+        meant = near(text, [*known, *_ALIASES], most=1)
+        hint = f" Did you mean {meant[0]}?" if meant else ""
+        raise ConfigError(f"There is no permission mode {text!r}; there are {', '.join(known)}.{hint}") from None
+
+
+def tightened(standing: Standing, wish: Standing) -> Standing:
+    """The mode that is wished for, if it nowhere allows more than the one that holds; otherwise the one that holds."""
+    cases = [
+        (decision, inside, reads) for decision in _STRICTNESS for inside in (False, True) for reads in (False, True)
+    ]
+    for decision, inside, reads in cases:
+        held, wished = (
+            _STRICTNESS[mode.settles(decision, edits_only_inside=inside, reads_only=reads)] for mode in (standing, wish)
+        )
+        if wished < held:
+            return standing
+    return wish
+
+
+def both(one: Standing, other: Standing) -> Standing:
+    """A mode that allows only what both allow; it goes by the name of the one that is stricter as a whole."""
+    asks, inside = (
+        max(pair, key=_STRICTNESS.__getitem__) for pair in ((one.asks, other.asks), (one.inside, other.inside))
+    )
+    name = other.name if tightened(one, other) is other else one.name
+    return Standing(name, asks, inside, one.reads_only or other.reads_only)
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "").replace("_", "").lower()
+
+
+class ToolNames(Protocol):
+    """The names of tools and parameters in every family."""
+
+    def of(self, tool: str) -> frozenset[str]: ...
+    def kin(self, tool: str) -> str | None: ...
+    def values(self, tool: str, given: Mapping[str, Any]) -> dict[str, Any]: ...
+    def parameters(self, tool: str, meant: str) -> frozenset[str]: ...
+
+
+class Bare:
+    """Names for a policy that has no rules, or whose tools have one name each."""
+
+    def of(self, tool: str) -> frozenset[str]:
+        return frozenset((tool,))
+
+    def kin(self, tool: str) -> str | None:  # noqa: ARG002 - the protocol's
+        return None
+
+    def values(self, tool: str, given: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG002 - the protocol's
+        return dict(given)
+
+    def parameters(self, tool: str, meant: str) -> frozenset[str]:  # noqa: ARG002 - the protocol's
+        return frozenset((meant,))
+
+
+def is_name(text: str) -> bool:
+    """Could a server be called so?"""
+    return text.replace("-", "").replace("_", "").isalnum()
+
+
+_ENDINGS = frozenset({"", ".md", ".txt", ".log", ".csv", ".json", ".jsonl"})
+_OBEYED = frozenset(
+    {"package", "project", "tsconfig", "jsconfig", "deno", "nx", "turbo", "lerna", "composer", "build", "workspace"}
+    | {"makefile", "gnumakefile", "dockerfile", "justfile", "rakefile", "sconstruct", "sconscript", "wscript", "buck"}
+)
+"""Names that build programs look for in every folder."""
+
+
+def is_note(path: str) -> bool:
+    """Is it a note by its name? Code and settings are not: a test run may pick them up."""
+    stem, ending = os.path.splitext(os.path.basename(path).lower())
+    return ending in _ENDINGS and not stem.startswith(".") and stem not in _OBEYED

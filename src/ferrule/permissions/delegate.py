@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from ferrule.support.beneath import describe
-from ferrule.support.environment import quiet_environment
-from ferrule.support.pipe import Piped, pipe
-from ferrule.support.process import program as on_path
-from ferrule.workspace.search_path import apart, lies_in
+from ferrule.sandbox.search_path import apart, lies_in
+from ferrule.system.environment import program_on_path as on_path
+from ferrule.system.environment import quiet_environment
+from ferrule.system.folder import describe
+from ferrule.system.run import Piped, pipe
 
 _SECONDS = 30.0
 _OUTPUT_BYTES = 1 << 20
@@ -28,7 +28,7 @@ _LOADED = (
 _STEERING = r"\x1b\[[0-?]*+[ -/]*+[@-~]|\x1b[\]PX^_][^\x07\x1b]*+(?:\x07|\x1b\\)?|\x1b[ -/]*+[0-~]?"
 
 
-class Delegated(NamedTuple):
+class DelegateDecision(NamedTuple):
     """What the program decided."""
 
     action: Literal["allow", "ask", "deny"]
@@ -44,7 +44,7 @@ async def delegate(
     thread_id: str,
     workspace_roots: Sequence[str],
     seconds: float = _SECONDS,
-) -> Delegated:
+) -> DelegateDecision:
     """Ask the program about a call of `tool`. It is looked for on PATH, but never inside of `workspace_roots`."""
     path = _place(program, workspace_roots)
     if path is None:
@@ -66,7 +66,7 @@ async def delegate(
     return _decided(program, piped, seconds)
 
 
-def _decided(program: str, piped: Piped, seconds: float) -> Delegated:
+def _decided(program: str, piped: Piped, seconds: float) -> DelegateDecision:
     said = _clean(piped.stderr)
     if piped.stopped == "time":
         return _denied(program, f"it did not decide within {seconds:g} seconds")
@@ -74,18 +74,20 @@ def _decided(program: str, piped: Piped, seconds: float) -> Delegated:
         return _denied(program, f"it wrote more than {_OUTPUT_BYTES:,} bytes")
     match piped.exit_code:
         case 0:
-            return Delegated("allow", "")
+            return DelegateDecision("allow", "")
         case 1:
-            return Delegated("ask", said)
+            return DelegateDecision("ask", said)
         case code if code > 128 and not said:
             return _denied(program, f"it ended by signal {code - 128}")
         case code:
-            return Delegated("deny", said or f"{os.path.basename(program)} refused this call (exit code {code}).")
+            return DelegateDecision(
+                "deny", said or f"{os.path.basename(program)} refused this call (exit code {code})."
+            )
 
 
-def _denied(program: str, why: str) -> Delegated:
+def _denied(program: str, why: str) -> DelegateDecision:
     """No decision is a refusal: a broken policy must not let anything in."""
-    return Delegated("deny", f"{_clean(os.fsencode(program))} was to decide about this call, but {why}.")
+    return DelegateDecision("deny", f"{_clean(os.fsencode(program))} was to decide about this call, but {why}.")
 
 
 def _place(program: str, roots: Sequence[str]) -> str | None:

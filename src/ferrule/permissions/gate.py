@@ -1,4 +1,14 @@
-"""The gate: lets a call in, asks about it or refuses it, as the policy says. Ask means no when nobody can answer."""
+"""Admit, ask about or refuse each call as the policy says.
+
+Ask means no if nobody can answer.
+
+A yes with "always" is kept for the session and may save rules. Each question begins with a summary of the effects
+in one line, with each check on a line of its own.
+
+The delegate of an Amp rule is a program of the user's that decides about a call. It gets the arguments as JSON on
+its standard input and answers with its exit code: 0 allows, 1 asks, and any other code refuses, with its standard
+error as the reason. If the program cannot be run, times out or dies, the call is refused.
+"""
 
 import asyncio
 import copy
@@ -11,13 +21,17 @@ import msgspec
 
 from ferrule.core.access import Access, within
 from ferrule.core.errors import Denied, ToolFailure
-from ferrule.core.preview import Preview
-from ferrule.permissions.asker import (
+from ferrule.core.tool import Preview
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail, Outside
+from ferrule.permissions.ask import (
+    KINDS,
     NO,
     YES,
     Answer,
     Asker,
     Everybody,
+    KindName,
     Nobody,
     Question,
     answering,
@@ -25,17 +39,14 @@ from ferrule.permissions.asker import (
     stated,
     visible,
 )
-from ferrule.permissions.case import Case
-from ferrule.permissions.decision import Decision, hooked, strictest
-from ferrule.permissions.kinds import KINDS, KindName
-from ferrule.permissions.modes import ModeConfig, includes
+from ferrule.permissions.decision import Case, Decision, hooked, strictest
 from ferrule.permissions.policy import Policy
-from ferrule.support.stamp import stamp
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail, Outside
+from ferrule.permissions.toolset import ModeConfig, includes
+from ferrule.system.folder import stamp
 
 if TYPE_CHECKING:
-    from ferrule.permissions.approved import Approved, Kept
+    from ferrule.permissions.trust import Approved, ApprovedWrites
+
 
 Blocked = Callable[[str], None]
 """Told with the question when a call starts to wait for a person."""
@@ -61,7 +72,7 @@ class Admitted(NamedTuple):
     """Has a person said so?"""
     agreed: Preview | None = None
     """What they were shown of it: that may be written, and nothing else."""
-    written: "Kept | None" = None
+    written: "ApprovedWrites | None" = None
     """Called when that is written."""
     input: Mapping[str, Any] | None = None
     """What the user wants it made with instead: that is another call, which is not admitted yet."""
@@ -195,12 +206,9 @@ class Gate:
 
     async def _agree(self, case: Case, decision: Decision, blocked: Blocked, preview: Previewing | None) -> Admitted:
         """Ask the user about a call that the policy leaves to them."""
-        from ferrule.permissions import always  # for whoever is asked
-
-        keys = always.granted(case, self.policy.decide)
+        keys = granted(case, self.policy.decide)
         if self._granted.issuperset(keys) and not decision.fixed:
             return Admitted(by_person=True)
-        from ferrule.permissions.summary import summary, told  # for whoever is asked
 
         obeyed = self._obeyed(case)
         if obeyed:
@@ -219,9 +227,7 @@ class Gate:
             given=case.given,
             why=visible(decision.why),
             effects=self._effects(case),
-            proposals=()
-            if decision.fixed
-            else always.proposals(case, self.policy.decide, roots, self.policy.allows_with),
+            proposals=() if decision.fixed else proposals(case, self.policy.decide, roots, self.policy.allows_with),
         )
         answer, admitted = await self._shown(case, question, blocked, keys, preview)
         if not answer.allow:
@@ -295,7 +301,7 @@ class Gate:
         """What the call would change, and the rows that show it. Raises what it would fail with."""
         if preview is None or isinstance(self._who(), Nobody | Everybody):
             return None, ()
-        from ferrule.permissions import changes  # for whoever is asked
+        from ferrule.permissions import question as changes  # for whoever is asked
 
         try:
             found = await preview.find()
@@ -378,8 +384,8 @@ class Gate:
             return False  # it would be more than reading
         question = _met(case, "planted" if planted else "outside", sentence)
         if planted:
-            from ferrule.permissions import changes  # for whoever is asked
-            from ferrule.permissions.obeyed import obeyed_by
+            from ferrule.permissions import question as changes  # for whoever is asked
+            from ferrule.permissions.question import obeyed_by
 
             if not is_for(self._who(), question):
                 return False
@@ -409,13 +415,11 @@ class Gate:
         """What the policy says, with the answer of the program that it leaves it to."""
         decision = self.policy.decide(case)
         if decision.delegate:
-            from ferrule.permissions.always import apart  # for whoever has such rules
-
             decision = strictest([await self._delegated(one) for one in apart(case)])
         decision = hooked(decision, case) if case.hooked[0] else decision
         if decision.verdict == "deny" or not (obeyed := self._obeyed(case)):
             return decision
-        from ferrule.permissions.obeyed import obeyed_by  # for whoever writes such a file
+        from ferrule.permissions.question import obeyed_by  # for whoever writes such a file
 
         whose = " and ".join(f"{self._jail.shown(key)} is protected: {obeyed_by(key)}." for key in obeyed)
         ours = self._approved is not None and any(map(self._approved().obeys, obeyed))
@@ -574,3 +578,175 @@ class _Behalf:
 
     async def ask(self, question: Question) -> Answer:
         return await self.behind.ask(msgspec.structs.replace(question, who=self._name))
+
+
+Decide = Callable[[Case], Decision]
+Allows = Callable[[Case, Sequence[str]], bool]
+"""Would a call need no question, if these rules were saved?"""
+_SHELL = "Bash"
+"""What rules about commands are called in every family's files."""
+FETCH = "WebFetch"
+"""And what rules about hosts are called."""
+
+
+def granted(case: Case, decide: Decide) -> tuple[str, ...]:
+    """The keys of what a yes to this call is a yes to; never none. All of them together need no further question.
+
+    The commands of checks are each like a command of the shell: a yes there counts here, and the other way round.
+    """
+    if case.is_fetch:
+        return tuple(likeness(case._replace(touches=(access,))) for access in case.touches)
+    if case.tool != "check":
+        return (likeness(case),)
+    return tuple(likeness(_alone(case, access)) for access in asking(case, decide)) or (likeness(case),)
+
+
+def likeness(case: Case) -> str:
+    """What "always" is said about: this command in this folder, or this tool with these hosts, processes and servers.
+
+    What a skill brings is a server to us, with what it was when the user was asked.
+    """
+    kinds = {"command", "host", "process", "server"}
+    others = sorted("\0".join(access) for access in case.touches if access.kind in kinds)
+    return "\0".join((case.tool, *others))
+
+
+def asking(case: Case, decide: Decide) -> list[Access]:
+    """The commands of checks that would ask by themselves."""
+    commands = [access for access in case.touches if access.kind == "command"]
+    return [access for access in commands if decide(_alone(case, access)).verdict != "allow"]
+
+
+def apart(case: Case) -> list[Case]:
+    """The call as whoever decides for the user is to see it: the commands of checks each as one of the shell."""
+    commands = [access for access in case.touches if access.kind == "command"]
+    if case.tool != "check" or not commands:
+        return [case]
+    rest = case._replace(touches=tuple(access for access in case.touches if access.kind != "command"))
+    return [*(_alone(case, access) for access in commands), rest]
+
+
+def _alone(case: Case, access: Access) -> Case:
+    return case._replace(tool="shell", name=_SHELL, touches=(access,), input={"command": access.key})
+
+
+def proposals(case: Case, decide: Decide, roots: Sequence[str], allows: Allows | None = None) -> tuple[str, ...]:
+    """The rules that "always" would save: the narrowest that are of use, and none that is not needed.
+
+    With `allows`, they are tried: what would ask again after them is not proposed.
+    """
+    commands = [access for access in case.touches if access.kind == "command"]
+    if not commands and case.tool.startswith(("mcp__", "tb__")):
+        return (case.tool,)
+    if case.is_fetch:
+        domains = tuple(f"{FETCH}(domain:{access.key})" for access in case.touches)
+        return domains if allows is None or allows(case, domains) else ()
+    # The commands of a skill are judged by the rules about the shell; a rule about the skill covers none of them.
+    if not commands or case.input.get("outside") or case.tool == "skill":
+        return ()
+    if case.tool == "check":
+        each = [_rules(_alone(case, one), one, roots, allows) for one in asking(case, decide)]
+        return tuple(dict.fromkeys(rule for rules in each for rule in rules)) if all(each) else ()
+    return _rules(case, commands[0], roots, allows) if len(commands) == 1 else ()
+
+
+def _rules(case: Case, access: Access, roots: Sequence[str], allows: Allows | None) -> tuple[str, ...]:
+    from ferrule.permissions.shell.parse import parse  # only commands need it
+    from ferrule.permissions.shell.suggest import attempts
+    from ferrule.permissions.shell.suggest import proposals as suggested
+
+    line = parse(access.key, cwd=access.folder, roots=list(roots))
+    if allows is None:
+        return _written(case, suggested(line))
+    for attempt in attempts(line, access.key):
+        rules = _written(case, attempt)
+        if rules and allows(case, rules):
+            return _needed(case, rules, allows)
+    return ()
+
+
+def _written(case: Case, specifiers: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"{case.name}({one})" for one in specifiers)
+
+
+def _needed(case: Case, rules: tuple[str, ...], allows: Allows) -> tuple[str, ...]:
+    """The rules without those that are of no use."""
+    for rule in rules:
+        others = tuple(one for one in rules if one != rule)
+        if others and allows(case, others):
+            rules = others
+    return rules
+
+
+_DOES = {"delete": "delete", "undo": "take back the last write of"}
+"""Canonical tool → what it does to a file, where that is not to write it."""
+_INTERNAL = {"web_fetch": frozenset({"across"})}
+"""Canonical tool → arguments that no caller gives: how a family reads what was given."""
+_ADDRESS_CHARS = 300
+
+
+def summary(case: Case, jail: Jail) -> str:
+    """What the call would do, as far as its accesses say; nothing in it steers the screen that it is shown on."""
+    lines = [a for a in case.touches if a.kind == "command"]
+    if case.tool == "check" and lines:
+        rows = (f"  {visible(a.key)}" + f"  (in {visible(a.folder)})" * (a.folder != jail.folder) for a in lines)
+        return "\n".join([f"{visible(case.name)} runs {len(lines)} command{'s' * (len(lines) != 1)}:", *rows])
+    return visible(_in_one_line(case, jail))
+
+
+def told(case: Case) -> Mapping[str, Any]:
+    """The arguments that somebody who is asked is shown: those that the caller has given."""
+    internal = _INTERNAL.get(case.tool, frozenset()) if case.builtin else frozenset()
+    return {name: value for name, value in case.input.items() if name not in internal}
+
+
+def _in_one_line(case: Case, jail: Jail) -> str:
+    stays = " and leave it running when the session ends" * bool(case.input.get("detach"))
+    stays = stays or " in the background" * bool(case.input.get("background"))
+    where = " outside the sandbox" * bool(case.input.get("outside"))
+    commands = [
+        f"run `{a.key}`" + f" in {jail.shown(a.folder)}" * (a.folder != jail.folder) + where + stays
+        for a in case.touches
+        if a.kind == "command"
+    ]
+    if commands:
+        return ", ".join(commands)
+    servers = [a.key for a in case.touches if a.kind == "server" and a.key != "*"]
+    if servers and not servers[0].startswith("skill:"):
+        return f"{case.name}: ask the MCP server {', '.join(servers)}"
+    if servers:
+        return f"{case.name}: use the tools and rules that come with {servers[0]}"
+    processes = [a.key for a in case.touches if a.kind == "process" and a.mode != "read"]
+    if processes:
+        return f"{case.name}: type into task {', '.join(processes)}"
+    writes = [jail.shown(a.key) for a in case.touches if a.kind == "path" and a.mode == "write"]
+    does = _DOES.get(case.tool, "write")
+    if writes:
+        return f"{case.name}: {does} {', '.join(writes)}"
+    hosts = [a.key for a in case.touches if a.kind == "host" and a.mode == "read"]
+    if hosts and len(hosts) == len(case.touches):
+        addresses = _addresses(case)
+        if len(addresses) == 1:
+            return f"{case.name}: look at {addresses[0]}"
+        if addresses:
+            # The hosts come first: of many addresses not all may be seen at once.
+            return f"{case.name}: look at {len(addresses)} pages of {', '.join(hosts)}: {', '.join(addresses)}"
+        return f"{case.name}: look at {', '.join(hosts)}"
+    reads = [jail.shown(a.key) for a in case.touches if a.kind == "path"]
+    looks = [a for a in case.touches if a.kind == "process"]
+    if len(reads) + len(looks) == len(case.touches):
+        return f"{case.name}: read {', '.join(reads)}" if reads else f"run {case.name}"
+    return f"run {case.name}, which may touch anything"
+
+
+def _addresses(case: Case) -> list[str]:
+    """Where a fetch goes, as far as there is room for it: what an address carries is sent with it."""
+    if case.tool != "web_fetch" or not case.builtin:
+        return []
+    given = [case.input.get("url"), *(case.input.get("more") or ())]
+    return [_cut(visible(url.strip())) for url in given if isinstance(url, str)]
+
+
+def _cut(address: str) -> str:
+    more = len(address) - _ADDRESS_CHARS
+    return f"{address[:_ADDRESS_CHARS]}… ({more:,} more characters)" if more > 0 else address

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.asker import visible
+from ferrule.permissions.ask import visible
 from ferrule.permissions.rules.rule import Layer, RuleSet
-from ferrule.settings import SOURCES, Permissions, Source, decode_settings, settings_path
+from ferrule.settings.schema import SOURCES, Permissions, Source, decode_settings, settings_path
 
 PROJECT_FILES = (
     ".ferrule/settings.toml",
@@ -26,7 +26,7 @@ _MOST_BYTES = 1 << 20
 Canonical = Callable[[str], str | None]
 
 
-class Origin(NamedTuple):
+class RuleContext(NamedTuple):
     """What reading rules takes."""
 
     workspace: str
@@ -35,7 +35,7 @@ class Origin(NamedTuple):
     home: str = ""
 
 
-class Layers(NamedTuple):
+class RuleLayers(NamedTuple):
     """All rules of a session, and what the files ask for beside them."""
 
     sets: tuple[RuleSet, ...]
@@ -70,20 +70,20 @@ def project_files(workspace: str) -> list[str]:
     files = [os.path.join(workspace, name) for name in PROJECT_FILES]
     if not any(map(os.path.lexists, files[:_WITH_HOOKS])):
         return files
-    from ferrule.permissions.hooked_files import hooked_files  # for projects with such files
+    from ferrule.permissions.started import hooked_files  # for projects with such files
 
     return [*files, *hooked_files(workspace, files[:_WITH_HOOKS])]
 
 
 def load_layers(
-    origin: Origin,
+    origin: RuleContext,
     permissions: Permissions,
     *,
     managed: str = "",
     trusted: Mapping[str, bytes] | None = None,
     said: Sequence[str] = (),
     sources: Sequence[Source] = SOURCES,
-) -> Layers:
+) -> RuleLayers:
     """The rules of every layer. Raises `ConfigError` for rules that cannot be understood: they might have denied.
 
     `trusted` are the contents of the project's files that the user trusts, by path; None: the project is not trusted.
@@ -103,10 +103,10 @@ def load_layers(
     asked = [one.mode for one in sets if one.mode and (one.layer != "project" or trusted is not None)]
     bypass = bypass and not any(one.forbids_bypass for one in sets)
     wishes = tuple(one.mode for one in sets if one.mode and one.layer == "project" and trusted is None)
-    return Layers(tuple(sets), asked[0] if asked else "", bypass, wishes)
+    return RuleLayers(tuple(sets), asked[0] if asked else "", bypass, wishes)
 
 
-def from_settings(permissions: Permissions, origin: Origin, *, source: str, layer: Layer) -> list[RuleSet]:
+def from_settings(permissions: Permissions, origin: RuleContext, *, source: str, layer: Layer) -> list[RuleSet]:
     """The rules of one of our own settings files."""
     sets = [
         _listed(action, texts, origin, source=source, layer=layer)
@@ -136,7 +136,9 @@ def _tightening(rules: RuleSet) -> RuleSet:
     return rules._replace(rules=kept, mode=mode, folders=(), guarded_allow=())
 
 
-def read_rules(path: str, origin: Origin, *, layer: Layer, alone: bool = False, raw: bytes | None = None) -> RuleSet:
+def read_rules(
+    path: str, origin: RuleContext, *, layer: Layer, alone: bool = False, raw: bytes | None = None
+) -> RuleSet:
     """A file of rules, in whichever syntax it is. One that stands `alone` speaks of the workspace, wherever it lies."""
     try:
         text = (_contents(path) if raw is None else raw).decode("utf-8-sig")
@@ -185,7 +187,7 @@ def _is_claude(text: str, path: str) -> bool:
     return not isinstance(said.get("permissions"), list)
 
 
-def _project(origin: Origin, trusted: Mapping[str, bytes] | None, sources: Sequence[Source]) -> Iterable[RuleSet]:
+def _project(origin: RuleContext, trusted: Mapping[str, bytes] | None, sources: Sequence[Source]) -> Iterable[RuleSet]:
     for path in (os.path.join(origin.workspace, name) for name in heeded(sources)):
         if not os.path.lexists(path):
             continue
@@ -200,17 +202,17 @@ def _project(origin: Origin, trusted: Mapping[str, bytes] | None, sources: Seque
             yield read_rules(path, origin, layer="project", raw=raw)
 
 
-def said_before(texts: Sequence[str], origin: Origin) -> RuleSet:
+def said_before(texts: Sequence[str], origin: RuleContext) -> RuleSet:
     """What the user said "always" to."""
     return _listed("allow", texts, origin, source="what you said before", layer="session")
 
 
-def refused(texts: Sequence[str], origin: Origin, *, source: str) -> RuleSet:
+def refused(texts: Sequence[str], origin: RuleContext, *, source: str) -> RuleSet:
     """What the user does not want in this session."""
     return _listed("deny", texts, origin, source=source, layer="session")
 
 
-def _listed(action: str, texts: Sequence[str], origin: Origin, *, source: str, layer: Layer) -> RuleSet:
+def _listed(action: str, texts: Sequence[str], origin: RuleContext, *, source: str, layer: Layer) -> RuleSet:
     import json  # as its own reader would get them
 
     from ferrule.permissions.rules import claude  # for whoever has rules
@@ -247,7 +249,7 @@ def _readable(path: str) -> bytes:
         raise ConfigError(f"Cannot read the rules in {path}: {error.strerror}.") from error
 
 
-def _home(origin: Origin) -> str:
+def _home(origin: RuleContext) -> str:
     return origin.home or os.path.expanduser("~")
 
 

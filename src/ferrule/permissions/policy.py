@@ -1,18 +1,41 @@
-"""The policy of a session: rules of all layers, what holds without any, and the mode; one decision for each call."""
+"""Decide each call of a session from the rules of all layers, the defaults and the permission mode.
+
+The policy of a subagent follows its parent's and is nowhere milder. Rules about hosts also apply to calls that
+reach another host on their way.
+"""
 
 import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ferrule.core.access import MODE, Access, within
-from ferrule.permissions.case import SPOKEN, Case
-from ferrule.permissions.decision import Decision, formatted, free, reach, strictest, together
-from ferrule.permissions.naming import Bare, Names, is_name
-from ferrule.permissions.rules.rule import Always, Layer, Rule, RuleSet, Subject, Touched
-from ferrule.permissions.standing import DEFAULT, Standing
+from ferrule.core.services import HostsAllowed, HostVerdict
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.permissions.decision import (
+    DEFAULT,
+    SPOKEN,
+    Bare,
+    Case,
+    Decision,
+    Standing,
+    ToolNames,
+    both,
+    formatted,
+    free,
+    is_name,
+    is_note,
+    reach,
+    refusal,
+    strictest,
+    together,
+)
+from ferrule.permissions.rules.rule import Always, Layer, PathAccess, Rule, RuleSet, Subject
 from ferrule.permissions.unasked import Unasked
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
+
+if TYPE_CHECKING:
+    from ferrule.permissions.shell.judge import CommandLineAnalysis
+
 
 _MANY = 64
 _SERVER = "mcp__"
@@ -21,10 +44,6 @@ CONFINED = frozenset({"shell", "shell_session", "skill", "check", "format"})
 """The tools whose commands run in the sandbox, where they are ours. A tool of the user's own does not."""
 _RANKS = {"managed": 2, "user": 1, "session": 1, "built-in": 0, "project": 0}
 """How much a layer counts where rules for single hosts lift one that asks about all of them."""
-
-
-if TYPE_CHECKING:
-    from ferrule.permissions.shell.judge import Looked
 
 
 class Policy:
@@ -36,7 +55,7 @@ class Policy:
         guard: Guard,
         sets: Sequence[RuleSet] = (),
         *,
-        names: Names | None = None,
+        names: ToolNames | None = None,
         standing: Standing = DEFAULT,
         notes: str = "",
         trusted: bool = False,
@@ -67,13 +86,13 @@ class Policy:
         self.unasked = unasked or Unasked()
         self._home = tuple(root.path for root in jail.roots)
         self._opened: set[str] = set()
-        self._looked: dict[tuple[str, str], Looked] = {}
+        self._looked: dict[tuple[str, str], CommandLineAnalysis] = {}
 
     @property
     def sets(self) -> tuple[RuleSet, ...]:
         return tuple(self._sets)
 
-    def know(self, names: Names) -> None:
+    def know(self, names: ToolNames) -> None:
         """The names that rules are written in, where a session began without rules."""
         self._names = names
 
@@ -140,10 +159,10 @@ class Policy:
         """Does a rule deny reading or writing this path? Searches and confined commands leave such paths out."""
         if not any(rule.action == "deny" for rules in self._sets for rule in rules.rules):
             return False  # everything in the workspace is asked about here
-        touched = Touched("read" if mode == "read" else "write", path, path)
+        touched = PathAccess("read" if mode == "read" else "write", path, path)
         return any(rule.action == "deny" for rule in self.bound(touched))
 
-    def bound(self, touched: Touched) -> list[Rule]:
+    def bound(self, touched: PathAccess) -> list[Rule]:
         """The rules about a path, as if a tool that reads or edits files had touched it."""
         if not self._sets:
             return []
@@ -153,10 +172,10 @@ class Policy:
 
     def allows_with(self, case: Case, texts: Sequence[str]) -> bool:
         """Would the call need no question, if these rules were saved?"""
-        from ferrule.permissions.layers import Origin, said_before  # for whoever is asked
+        from ferrule.permissions.layers import RuleContext, said_before  # for whoever is asked
 
         names = {case.name: case.tool, "Bash": "shell", "WebFetch": "web_fetch"}
-        added = said_before(texts, Origin(self._jail.folder, names.get))
+        added = said_before(texts, RuleContext(self._jail.folder, names.get))
         self._sets.append(added)
         try:
             return not added.warnings and self.decide(case).verdict == "allow"
@@ -224,7 +243,7 @@ class Policy:
             # What a confined command has left in the workspace would run here with all of the user's rights.
             decision = decision._replace(why=f"{decision.why} It runs outside the sandbox.", fixed=True)
         if self.is_held:
-            from ferrule.permissions.planning import held  # for sessions that plan
+            from ferrule.permissions.plan_mode import held  # for sessions that plan
 
             return held(
                 case, decision, self.plan or "", only_reads=only_reads, settle=self._settled, is_review=self.reads_only
@@ -265,8 +284,6 @@ class Policy:
         bound = self.weigh(subject._replace(names=subject.names.union(servers))) if servers else rules
         refusing = [rule for rule in bound if rule.action != "allow"]
         if refusing:
-            from ferrule.permissions.refusal import refusal  # for sessions with rules
-
             return strictest([refusal(rule, case.name) for rule in refusing])
         paths = [access for access in case.touches if access.kind == "path" and not case.may_read(access)]
         outside = [access.key for access in paths if not self._at_home(access.key)]
@@ -293,10 +310,12 @@ class Policy:
     def _subject(self, case: Case) -> Subject:
         if not self._sets:
             return Subject(case.tool, frozenset((case.tool, case.name)))
-        from ferrule.permissions.rules.names import COMMANDS  # for sessions with rules
+        from ferrule.permissions.rules.paths import COMMANDS  # for sessions with rules
 
         paths = tuple(
-            Touched("read" if access.mode == "read" else "write", access.key, case.spelled.get(access.key, access.key))
+            PathAccess(
+                "read" if access.mode == "read" else "write", access.key, case.spelled.get(access.key, access.key)
+            )
             for access in case.touches
             if access.kind == "path"
         )
@@ -345,7 +364,6 @@ class Policy:
         """Notes are the agent's own."""
         if not self._notes or not within(path, os.path.join(self._jail.folder, self._notes)):
             return False
-        from ferrule.permissions.notes import is_note  # for whoever writes notes
 
         return is_note(path)
 
@@ -363,3 +381,30 @@ def _is_among(case: Case, tools: frozenset[str]) -> bool:
 def mode_name(policy: Policy) -> str:
     """The permission mode, as the user and hooks know it."""
     return "plan" if policy.is_planning else policy.standing.name
+
+
+class Tightened(Policy):
+    """The parent's rules, grants and folders as they are at each moment, and a stricter mode where one is wanted."""
+
+    def __init__(self, parent: Policy, wish: Standing) -> None:
+        # Nothing is copied: what the parent comes to know later holds here too.
+        self._parent = parent
+        self._wish = wish
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._parent, name)
+
+    @property
+    def standing(self) -> Standing:  # type: ignore[override] # the parent may change it; nobody changes it here
+        return both(self._parent.standing, self._wish)
+
+
+class RuledHosts(HostsAllowed):
+    """What the policy says to a call that goes there from the start."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def word(self, tool: str, host: str, url: str) -> HostVerdict:
+        decision = self._policy.decide(Case("", tool, tool, (Access.host(host),), input={"url": url}))
+        return HostVerdict(decision.verdict, decision.why, decision.rule)

@@ -1,32 +1,118 @@
-"""What a command line starts that nobody judges: files of the workspace, and whether it could run others of them.
+"""Find the files of the workspace that a command line or hook starts, and whether it could run others.
 
-It is read as bash reads it. Each program in it has to be one from outside the workspace, or a file of the workspace
-that the line names in so many words, and nothing that it is given may lead to other code there. Whatever is not
-certain is unclear: such a line runs where commands run, for it could run what they have written.
+The line is read as bash reads it. Each program in it has to be one from outside the workspace, or a file of the
+workspace that the line names explicitly, and none of its arguments may lead to other code there. Anything
+uncertain is unclear: such a line runs confined, as commands do, for it could run code that they have written.
+
+The scripts that a hook's command line starts are as good as written in the hook: trusting the hook trusts them,
+or not at all. A file that is written later is not trusted with it. A rough look at the hooks of a project's
+settings finds the scripts that they name.
 """
 
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Literal
+from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from ferrule.core.access import within
-from ferrule.permissions.shell.effects import LATER
-from ferrule.permissions.shell.finding import Finding
-from ferrule.permissions.shell.form import Reader, is_single
-from ferrule.permissions.shell.inside import SHELLS, runs_another
-from ferrule.permissions.shell.line import Line, Simple, Word
+from ferrule.files.guard import PROTECTED
+from ferrule.files.secrets import listed
+from ferrule.permissions.shell.form import ArgumentReader, is_single
+from ferrule.permissions.shell.line import LATER, CommandLine, Simple, Word
+from ferrule.permissions.shell.nested import SHELLS, runs_another
 from ferrule.permissions.shell.parse import parse
-from ferrule.permissions.shell.programs import examine, table
+from ferrule.permissions.shell.programs import CommandFinding, examine, table
 from ferrule.permissions.shell.scene import harmless_assignment
-from ferrule.workspace.guarded import PROTECTED
-from ferrule.workspace.hook_scripts import Looked, rough
-from ferrule.workspace.patterns import listed
-from ferrule.workspace.search_path import lies_in
+from ferrule.sandbox.search_path import lies_in
+from ferrule.system.folder import READ_NO_LINK, read_regular
 
+_HERE = r"\"?\$(?:\{(?:CLAUDE|FERRULE)_PROJECT_DIR\}|(?:CLAUDE|FERRULE)_PROJECT_DIR\b|\{PWD\}|PWD\b)\"?"
+_BETWEEN = r"[\s'\"`;|&()<>={}$]+"
+_ENDINGS = (".sh", ".bash", ".zsh", ".py", ".js", ".mjs", ".cjs", ".ts", ".mts", ".rb", ".pl", ".php", ".lua", ".awk")
 _MOST = 100
+_DEPTH = 12
+_LINE_CHARS = 65_536
+
+
+class CommandScripts(NamedTuple):
+    """What a command line is seen to start."""
+
+    files: tuple[str, ...] = ()
+    """Files of the workspace, real, that it names and that are or could be code; sorted."""
+    run: tuple[str, ...] = ()
+    """Those of them that it certainly runs,"""
+    handed: tuple[str, ...] = ()
+    """and those that it hands to a program which nobody knows."""
+    unclear: str = ""
+    """Why it could run other code of the workspace, as a clause; empty where it cannot."""
+
+
+Look = Callable[[str], CommandScripts]
+"""Looks at a command line that starts in the workspace."""
+
+
+def rough(command: str, workspace: str, *, start: str = "") -> list[str]:
+    """The real paths of the scripts and programs in the workspace that stand somewhere in a command line, sorted.
+
+    What it only works on, a settings file for one, is not among them. It starts in `start`, or in the workspace.
+    """
+    root = os.path.realpath(workspace)
+    found = set()
+    for word in _words(command[:_LINE_CHARS]):
+        named = os.path.join(start or root, word)
+        # Most words name nothing, and one look tells. What leads through `..` may be there under its real name alone.
+        if ".." not in word and not os.path.isfile(named):
+            continue
+        try:
+            path = os.path.realpath(named)
+        except ValueError:  # no file can have such a name
+            continue
+        if within(path, root) and path != root and _runs(path):
+            found.add(path)
+    return sorted(found)[:_MOST]
+
+
+def commands(value: Any, depth: int = _DEPTH) -> Iterator[str]:
+    """Every command line in the `hooks` of a settings file, whichever form it has."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key == "command" and isinstance(inner, str):
+                yield inner
+            elif depth:
+                yield from commands(inner, depth - 1)
+    elif isinstance(value, list) and depth:
+        for inner in value:
+            yield from commands(inner, depth - 1)
+
+
+def _words(command: str) -> list[str]:
+    """What may be a path in it: the words as a shell divides them, and what is between quotes and signs."""
+    import shlex  # for projects with hooks
+
+    line = re.sub(_HERE, ".", command)
+    try:
+        quoted = shlex.split(line)
+    except ValueError:
+        quoted = []
+    # Quotation marks in the middle of a word are no end of it.
+    plain = re.split(_BETWEEN, re.sub(r"['\"]", "", line))
+    return [word for word in dict.fromkeys((*quoted, *plain)) if word and "\0" not in word]
+
+
+def _runs(path: str) -> bool:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return False
+    if not stat.S_ISREG(status.st_mode):
+        return False
+    return bool(status.st_mode & 0o111) or path.endswith(_ENDINGS)
+
+
 _HEAD_BYTES = 256
 _VARIABLES = ("CLAUDE_PROJECT_DIR", "FERRULE_PROJECT_DIR")
 _SOURCES = frozenset({".", "source"})
@@ -86,9 +172,9 @@ _Kind = Literal["outside", "file", "folder", "absent", "odd"]
 _NO_SCRIPT = {"folder": "{} is a folder", "absent": "{} is not there", "odd": "commands can write what {} leads to"}
 
 
-def look(command: str, workspace: str, *, start: str = "", others: Sequence[str] = ()) -> Looked:
+def look(command: str, workspace: str, *, start: str = "", others: Sequence[str] = ()) -> CommandScripts:
     """What the line starts. It begins in `start`, or in the workspace; commands can write `others`, too."""
-    search = _Search(os.path.realpath(workspace), others)
+    search = _ProgramSearch(os.path.realpath(workspace), others)
     begin = start or search.root
     line = parse(command, cwd=begin, roots=[search.root], known=dict.fromkeys(_VARIABLES, workspace))
     search.doubt(_doubt(line))
@@ -100,10 +186,10 @@ def look(command: str, workspace: str, *, start: str = "", others: Sequence[str]
     files = {*search.run, *search.handed, *rough(command, workspace, start=start)}
     if len(files) > _MOST:
         search.doubt(f"it names more than {_MOST} files")
-    return Looked(tuple(sorted(files)[:_MOST]), tuple(search.run), tuple(search.handed), search.unclear)
+    return CommandScripts(tuple(sorted(files)[:_MOST]), tuple(search.run), tuple(search.handed), search.unclear)
 
 
-def _doubt(line: Line) -> str:
+def _doubt(line: CommandLine) -> str:
     """Why it is not certain what the line runs; what takes the shell over may stand at its end."""
     last = line.commands[-1].words[:1] if line.commands else ()
     name = last[0].text if last else ""
@@ -119,7 +205,7 @@ def _projects() -> frozenset[str]:
     return frozenset((*listed_ones, *_LOADERS.split(), *_RUNNERS.split())) - _WEIGHED
 
 
-class _Search:
+class _ProgramSearch:
     """One look at one line."""
 
     def __init__(self, root: str, others: Sequence[str]) -> None:
@@ -201,7 +287,7 @@ class _Search:
             doubt = f"{name} may run other code" if rest and rest[0].text.startswith("-") else ""
             operands = tuple(rest)
         else:
-            given = Reader(form, row).read(rest)
+            given = ArgumentReader(form, row).read(rest)
             doubt, operands = given.doubt, given.operands
         if doubt or (operands and operands[0].text[:1] in {"-", "+"}):
             self.doubt(doubt or f"{name} runs whatever it reads")
@@ -306,7 +392,7 @@ class _Search:
         return f"Python may load {beside}, which lies beside {text}" if beside else ""
 
 
-def _known(name: str, words: Sequence[Word], finding: Finding) -> str:
+def _known(name: str, words: Sequence[Word], finding: CommandFinding) -> str:
     """Why a program of the tables could run code of the project."""
     if finding.runs_project_code:
         return f"{name} runs code of the project"
@@ -352,3 +438,23 @@ def _is_plain(value: Word, here: str) -> bool:
     """Is it a value that leads to nothing: one word, and no file or folder of that name?"""
     is_word = value.known and re.fullmatch(r"\w+", value.text) is not None
     return is_word and not os.path.lexists(os.path.join(here, value.text))
+
+
+_MOST_BYTES = 1 << 20
+
+
+def hooked_files(workspace: str, files: Sequence[str]) -> list[str]:
+    """The scripts in the workspace, as paths from it; what cannot be read as settings names none."""
+    real = os.path.realpath(workspace)
+    found = {script for path in files for line in _commands(path) for script in look(line, real).files}
+    return [os.path.join(workspace, os.path.relpath(script, real)) for script in sorted(found)]
+
+
+def _commands(path: str) -> list[str]:
+    try:
+        raw = read_regular(os.open(path, READ_NO_LINK), _MOST_BYTES) or b""
+        decode = msgspec.toml.decode if path.endswith(".toml") else msgspec.json.decode
+        said = decode(raw.removeprefix(b"\xef\xbb\xbf"))
+    except (OSError, ValueError, RecursionError):  # whoever reads the rules says what is wrong
+        return []
+    return list(commands(said.get("hooks"))) if isinstance(said, dict) else []

@@ -1,23 +1,170 @@
-"""Trust in a project's own rules and code: in these contents, of these files, in this folder, and in nothing else.
+"""Store the user's trust in a project's rules and code, and the rules and hosts granted with "always".
 
-A project is known by its real path and the folder that is there now, and its rules by a hash of them all. A folder
-that is moved or replaced, a file that is changed, added or removed, ends the trust. Nothing is inherited: not from the
-folder above, and not from a repository that a `.git` file points to, for anybody can write such a file.
+Trust is in the contents of these files, in this folder, and in nothing else. A project is known by its real path
+and the folder that is there now, and its rules by a hash of them all. A folder that is moved or replaced, or a
+file that is changed, added or removed, ends the trust. Nothing is inherited: not from the parent folder, and not
+from a repository that a `.git` file points to, for anybody can write such a file.
+
+The code of a project is every file that would run or start something: tools, toolboxes, servers, commands, and
+the files that skills carry. None of it is used before the user trusts it, with these contents and this mode; a
+file that is added, changed or removed ends the trust in all of it.
+
+A write that a person has agreed to keeps the trust, with the new bytes, but only if everything else is as it was
+trusted, or if there was nothing: a yes to one file is no yes to others that nobody has looked at.
+
+Decisions are kept in small files that only their owner can read. They are written whole, and distrusted if odd.
+Grants are kept for each workspace, outside of it.
 """
 
+import contextlib
 import hashlib
 import os
 import stat
 import time
-from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from ferrule.core.access import within
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.kept import Kept
-from ferrule.support.beneath import Folder, open_folder, read_regular
+from ferrule.core.tool import Preview
+from ferrule.permissions.layers import project_files
+from ferrule.system.folder import (
+    FRESH,
+    READ_NO_LINK,
+    Folder,
+    describe,
+    open_folder,
+    read_all,
+    read_regular,
+    sync,
+    write_all,
+)
+from ferrule.tools.skills.commands import FOLDERS as COMMANDS
+from ferrule.tools.skills.commands import markdown_files
+
+if TYPE_CHECKING:
+    from ferrule.system.locks import Locks
+
+
+_LIMIT_BYTES = 4 << 20
+
+Content = TypeVar("Content", bound=msgspec.Struct)
+
+
+class StateFile(Generic[Content]):
+    """One JSON file in a folder of the user's state. Without it, and where it cannot be believed, it says nothing."""
+
+    def __init__(self, path: str, kind: type[Content]) -> None:
+        """`kind` is what the file holds; all its fields have defaults, which say nothing."""
+        self.path = path
+        self._kind = kind
+
+    def read(self) -> Content:
+        """What the file says. A damaged one is moved aside; that, and one that others can write, says nothing."""
+        try:
+            return self._decoded()
+        except _DamagedError:
+            pass
+        except (OSError, _ForeignError):
+            return self._kind()
+        from ferrule.system.locks import LockTimeoutError  # only a damaged file pays for it
+
+        with contextlib.suppress(OSError, LockTimeoutError, _ForeignError), self._locks().hold([self.path]):
+            return self._settled()
+        return self._kind()
+
+    def change(self, change: Callable[[Content], Content]) -> None:
+        """Write what `change` makes of what the file says; nobody else changes it meanwhile.
+
+        Raises: ConfigError when it cannot be written; then it is as it was.
+        """
+        from ferrule.system.locks import LockTimeoutError  # for whoever writes
+
+        try:
+            os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+            with self._locks().hold([self.path]):
+                before = self._settled()
+                after = change(before)
+                if after != before:
+                    self._write(msgspec.json.format(msgspec.json.encode(after)) + b"\n")
+        except _ForeignError as error:
+            raise ConfigError(
+                f"{self.path} is not a file that only you can write. Remove it, or take it over."
+            ) from error
+        except OSError as error:
+            raise ConfigError(f"{self.path} cannot be written ({describe(error)}).") from error
+        except LockTimeoutError as error:
+            raise ConfigError(f"{self.path} cannot be written: {error}. Try again.") from error
+
+    def _locks(self) -> "Locks":
+        from ferrule.system.locks import Locks  # as above
+
+        return Locks(os.path.join(os.path.dirname(self.path), "locks"))
+
+    def _settled(self) -> Content:
+        """What the file says, with the lock held: what cannot be believed is out of the way afterwards."""
+        try:
+            return self._decoded()
+        except FileNotFoundError:
+            return self._kind()
+        except _DamagedError:
+            # Kept, not deleted: a person may want to see what happened to it.
+            os.rename(self.path, f"{self.path}.damaged-{os.urandom(4).hex()}")
+            return self._kind()
+
+    def _decoded(self) -> Content:
+        try:
+            descriptor = os.open(self.path, READ_NO_LINK)
+        except OSError as error:
+            if os.path.islink(self.path):
+                raise _ForeignError from error
+            raise
+        try:
+            status = os.fstat(descriptor)
+            shared = os.name == "posix" and (status.st_uid != os.geteuid() or status.st_mode & 0o022)
+            if not stat.S_ISREG(status.st_mode) or shared:
+                raise _ForeignError
+            raw = read_all(descriptor, _LIMIT_BYTES)
+        finally:
+            os.close(descriptor)
+        if len(raw) > _LIMIT_BYTES:
+            raise _DamagedError
+        try:
+            return msgspec.json.decode(raw, type=self._kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise _DamagedError from error
+
+    def _write(self, data: bytes) -> None:
+        temporary = f"{self.path}.{os.urandom(8).hex()}.new"
+        try:
+            descriptor = os.open(temporary, FRESH, 0o600)
+            try:
+                write_all(descriptor, data)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            os.replace(temporary, self.path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        if os.name == "posix":
+            folder = os.open(os.path.dirname(self.path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                sync(folder)
+            finally:
+                os.close(folder)
+
+
+class _DamagedError(Exception):
+    """The file does not hold what we wrote."""
+
+
+class _ForeignError(Exception):
+    """The file is a link, or somebody else's, or others can write it. It may be another user's own: it stays there."""
+
 
 State = Literal["trusted", "changed", "unknown"]
 
@@ -42,7 +189,7 @@ class _Trusts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     workspaces: dict[str, Trusted] = {}
 
 
-class Seen(NamedTuple):
+class ProjectSnapshot(NamedTuple):
     """A look at a project: what decides is the very content that was hashed."""
 
     state: State
@@ -60,13 +207,13 @@ class Trust:
     def __init__(self, state_folder: str, about: Literal["rules", "code"] = "rules") -> None:
         self._folder = os.path.realpath(state_folder)
         name = "projects.json" if about == "rules" else "code.json"
-        self._kept = Kept(os.path.join(self._folder, "trust", name), _Trusts)
+        self._kept = StateFile(os.path.join(self._folder, "trust", name), _Trusts)
 
     def state(self, workspace: str, files: Sequence[str]) -> State:
         """Are these files, absolute or from the workspace, as the user trusted them?"""
         return self.look(workspace, files).state
 
-    def look(self, workspace: str, files: Sequence[str]) -> Seen:
+    def look(self, workspace: str, files: Sequence[str]) -> ProjectSnapshot:
         """The files' contents, and whether the user trusts just these."""
         real = os.path.realpath(workspace)
         try:
@@ -75,17 +222,19 @@ class Trust:
                 names = {name: _from(os.path.abspath(workspace), real, name) for name in files}
                 contents = _contents(folder, names)
         except _UntrustworthyError as error:
-            return Seen("changed" if _key(real) in self._kept.read().workspaces else "unknown", {}, "", str(error))
+            return ProjectSnapshot(
+                "changed" if _key(real) in self._kept.read().workspaces else "unknown", {}, "", str(error)
+            )
         except OSError as error:
-            return Seen("unknown", {}, "", f"{workspace} cannot be looked at ({error.strerror}).")
+            return ProjectSnapshot("unknown", {}, "", f"{workspace} cannot be looked at ({error.strerror}).")
         found = {name: raw for name, raw in contents.items() if raw is not None}
         fingerprint = _fingerprint({names[name]: raw for name, raw in contents.items()})
         if within(self._folder, real):
-            return Seen("unknown", found, "", "What the user trusts is kept inside of the workspace.")
+            return ProjectSnapshot("unknown", found, "", "What the user trusts is kept inside of the workspace.")
         trusted = self._kept.read().workspaces.get(_key(real))
         if trusted is None or (trusted.device, trusted.inode) != (here.st_dev, here.st_ino):
-            return Seen("unknown", found, fingerprint)
-        return Seen("trusted" if trusted.fingerprint == fingerprint else "changed", found, fingerprint)
+            return ProjectSnapshot("unknown", found, fingerprint)
+        return ProjectSnapshot("trusted" if trusted.fingerprint == fingerprint else "changed", found, fingerprint)
 
     def grant(self, workspace: str, files: Sequence[str], *, seen: str = "") -> None:
         """Trust the files as they are; `seen` is the fingerprint of what the user was shown.
@@ -173,3 +322,209 @@ def _fingerprint(contents: Mapping[str, bytes | None]) -> str:
             total.update(len(part).to_bytes(8, "big"))
             total.update(part)
     return total.hexdigest()
+
+
+_MOST = 1000
+_CHARS = 4096
+
+
+class _Granted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file of one workspace."""
+
+    workspace: str = ""
+    device: int = 0
+    inode: int = 0
+    rules: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    """Those that confined commands may reach."""
+
+
+def grants_path(state_folder: str, workspace: str) -> str:
+    """The file of a workspace, which is given by its real path."""
+    name = hashlib.blake2b(os.fsencode(workspace), digest_size=10).hexdigest()
+    return os.path.join(state_folder, "grants", f"{name}.json")
+
+
+class Grants:
+    """The rules and hosts of one workspace that hold from session to session.
+
+    They belong to the folder that they were given in: another one that comes to the same path has none of them.
+    """
+
+    def __init__(self, state_folder: str, workspace: str) -> None:
+        self._workspace = os.path.realpath(workspace)
+        self._state = os.path.realpath(state_folder)
+        self._kept = StateFile(grants_path(self._state, self._workspace), _Granted)
+
+    def texts(self) -> tuple[str, ...]:
+        """The rules as they were said, oldest first."""
+        return () if within(self._state, self._workspace) else self._valid(self._kept.read()).rules
+
+    def hosts(self) -> tuple[str, ...]:
+        """The hosts that confined commands may reach, oldest first."""
+        return () if within(self._state, self._workspace) else self._valid(self._kept.read()).hosts
+
+    def add_host(self, host: str) -> None:
+        """Keep a host. Where that cannot be, it holds for the session alone."""
+        if _showable(host) and not within(self._state, self._workspace):
+            with contextlib.suppress(ConfigError, OSError):
+                self._kept.change(lambda granted: self._with(granted, host=host))
+
+    def remove_host(self, host: str) -> None:
+        """Keep it no more."""
+        self._change(lambda granted: self._holding(granted.rules, tuple(one for one in granted.hosts if one != host)))
+
+    def add(self, rule_text: str) -> None:
+        """Keep a rule, such as `Bash(git commit *)`. One that is there already stays where it is.
+
+        Raises: ConfigError when it is no rule that a person could be shown, or when it cannot be kept.
+        """
+        if not _showable(rule_text):
+            raise ConfigError(f"A rule is one line of visible text, of at most {_CHARS} characters.")
+        if within(self._state, self._workspace):
+            raise ConfigError("Rules are not kept inside of the workspace that they are about. Set FERRULE_STATE.")
+        self._kept.change(lambda granted: self._with(granted, rule=rule_text))
+
+    def remove(self, rule_text: str) -> None:
+        """Keep it no more."""
+        self._change(
+            lambda granted: self._holding(tuple(one for one in granted.rules if one != rule_text), granted.hosts)
+        )
+
+    def _change(self, function: Callable[[_Granted], _Granted]) -> None:
+        if os.path.exists(self._kept.path):
+            self._kept.change(lambda granted: function(self._valid(granted)))
+
+    def _with(self, granted: _Granted, *, rule: str = "", host: str = "") -> _Granted:
+        """What was granted, with one more rule or host at the end."""
+        valid = self._valid(granted)
+        rules = (*valid.rules, rule) if rule and rule not in valid.rules else valid.rules
+        hosts = (*valid.hosts, host) if host and host not in valid.hosts else valid.hosts
+        for kept, what in ((rules, "rules"), (hosts, "hosts")):
+            if len(kept) > _MOST:
+                raise ConfigError(f"There are {_MOST} {what} already. Remove some that are of no use any more.")
+        return self._holding(rules, hosts)
+
+    def _valid(self, granted: _Granted) -> _Granted:
+        """What of it holds: nothing of what was granted in another folder that was here."""
+        if granted != self._holding(granted.rules, granted.hosts):
+            return self._holding((), ())
+        return self._holding(tuple(filter(_showable, granted.rules)), tuple(filter(_showable, granted.hosts)))
+
+    def _holding(self, rules: tuple[str, ...], hosts: tuple[str, ...]) -> _Granted:
+        try:
+            here = os.stat(self._workspace)
+        except OSError:
+            return _Granted()
+        name = os.fsencode(self._workspace).decode("utf-8", "backslashreplace")
+        return _Granted(name, here.st_dev, here.st_ino, rules, hosts)
+
+
+def _showable(text: str) -> bool:
+    return 0 < len(text) <= _CHARS and text == text.strip() and text.isprintable()
+
+
+SERVERS = (".mcp.json",)
+TOOLS = ("tools", ".ferrule/tools")
+"""Folders of custom tools; the later one overrides the earlier one."""
+TOOLBOXES = (".agents/tools", ".amp/toolbox")
+SKILLS = (".agents/skills", ".claude/skills", ".ferrule/skills", ".ah/skills")
+_CARRIED = ("toolbox", "tools")
+_MOST_CODE_FILES = 256
+
+
+def code_files(workspace: str) -> list[str]:
+    """All of them that are there, and `.mcp.json` in any case; more than can be trusted are cut, and then none is."""
+    found = [os.path.join(workspace, name) for name in SERVERS]
+    for name in TOOLS:
+        found += _tools(os.path.join(workspace, name))
+    for name in TOOLBOXES:
+        found += _files(os.path.join(workspace, name))
+    for name in SKILLS:
+        for skill in _names(os.path.join(workspace, name)):
+            folder = os.path.join(workspace, name, skill)
+            found += [path for path in (os.path.join(folder, "mcp.json"),) if os.path.lexists(path)]
+            found += [path for path in (os.path.join(folder, "SKILL.md"),) if os.path.lexists(path)]
+            for carried in _CARRIED:
+                found += _files(os.path.join(folder, carried))
+    for name in COMMANDS:
+        found += markdown_files(os.path.join(workspace, name))
+    return found
+
+
+def is_any(workspace: str) -> bool:
+    """Is there anything of the kind at all? Mostly there is not."""
+    folders = (*SERVERS, *TOOLS, *TOOLBOXES, *SKILLS, *COMMANDS)
+    return any(os.path.lexists(os.path.join(workspace, name)) for name in folders)
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))[:_MOST_CODE_FILES]
+    except OSError:
+        return []
+
+
+def _files(folder: str) -> list[str]:
+    return [path for name in _names(folder) if not os.path.isdir(path := os.path.join(folder, name))]
+
+
+def _tools(folder: str) -> list[str]:
+    """Modules, executables, and what is written about an executable; other files of such a folder are the project's."""
+    files = _files(folder)
+    programs = {path for path in files if path.endswith((".py", ".lua")) or _is_executable(path)}
+    return [path for path in files if path in programs or path.removesuffix(".md") in programs]
+
+
+def _is_executable(path: str) -> bool:
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISREG(mode) and bool(mode & 0o111)
+
+
+ApprovedWrites = Callable[[], None]
+"""Called when what was agreed to is written."""
+
+
+def nothing() -> None:
+    """Nothing follows."""
+
+
+class Approved:
+    """Lets trust follow the writes that a person has agreed to."""
+
+    def __init__(self, state: str, workspace: str) -> None:
+        self._workspace = workspace
+        self._trusts = ((Trust(state), project_files), (Trust(state, "code"), code_files))
+
+    def obeys(self, path: str) -> bool:
+        """Would this program itself obey the file?"""
+        return any(path in files(self._workspace) for _, files in self._trusts)
+
+    def before(self, agreed: Preview) -> ApprovedWrites:
+        """Look at what is trusted before the write; the result is called after it."""
+        seen = [trust.look(self._workspace, files(self._workspace)) for trust, files in self._trusts]
+
+        def written() -> None:
+            for (trust, files), one in zip(self._trusts, seen, strict=True):
+                self._follow(trust, files(self._workspace), one, agreed)
+
+        return written
+
+    def _follow(self, trust: Trust, files: Sequence[str], before: ProjectSnapshot, agreed: Preview) -> None:
+        is_first = before.state == "unknown" and not before.contents and not before.obstacle
+        if before.state != "trusted" and not is_first:
+            return
+        now = trust.look(self._workspace, files)
+        if not now.fingerprint or now.fingerprint == before.fingerprint:
+            return
+        expected: dict[str, bytes | None] = dict(before.contents)
+        expected |= {one.path: one.after for one in agreed if one.path in files or one.path in before.contents}
+        if dict(now.contents) != {path: raw for path, raw in expected.items() if raw is not None}:
+            return
+        try:
+            trust.grant(self._workspace, files, seen=now.fingerprint)
+        except (ConfigError, OSError):
+            return  # it is asked about, as whatever is not trusted

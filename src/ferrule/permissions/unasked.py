@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ferrule.core.access import Access
-from ferrule.permissions.case import Case
-from ferrule.permissions.decision import Decision
+from ferrule.permissions.decision import Case, Decision
 
 if TYPE_CHECKING:
     from ferrule.permissions.shell.scene import Scene
-    from ferrule.workspace.addresses import Addresses
+    from ferrule.tools.web.conversation_addresses import Addresses
+
 
 _MADE_UP = (
     "{name} goes to {hosts}, at an address that the model made up: the user has not written it, and no search and no "

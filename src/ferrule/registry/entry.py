@@ -1,22 +1,22 @@
-"""What a registry is made of: tools, the faces of those that describe themselves, and what a session shows."""
+"""Define the entries of a registry: tools, faces of self-describing tools, and the tools that a session shows.
+
+The registry is described both as it was built and as it is after tools from other sources have been added.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ferrule.core.errors import ConfigError
 from ferrule.core.face import Face, Values, as_it_is
 from ferrule.core.tool import EMPTY_SCHEMA, AnyTool, Exposure
-
-if TYPE_CHECKING:
-    from ferrule.registry.ground import Deferred
 
 SEARCH = "tool_search"
 ON_REQUEST = (SEARCH, "skill", "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
 """Built-in tools that are advertised only where there is something for them to do."""
 
 
-class Showing(NamedTuple):
+class ExposurePolicy(NamedTuple):
     """What the settings and the dialect say of the tools that a session has and shows."""
 
     disable: Sequence[str] = ()
@@ -33,7 +33,7 @@ class Showing(NamedTuple):
     """May deferred tools be called without having been loaded? A person needs no schema first."""
 
 
-USUAL = Showing()
+USUAL = ExposurePolicy()
 
 
 class Elsewhere:
@@ -158,3 +158,58 @@ def _wrapped(values: Values) -> Values:
 def _unwrapped(values: Values) -> Values:
     inner: Values = values["values"]
     return inner
+
+
+class Ground(NamedTuple):
+    """What the registry was built of."""
+
+    faces: Sequence[Face]
+    names: Mapping[str, Face]
+    older: Mapping[str, Sequence[Face]]
+    answers: Mapping[str, Face]
+    kin: Mapping[str, str]
+    own: frozenset[str]
+    given: frozenset[str]
+    tools: dict[str, AnyTool | Later]
+    taken: frozenset[str]
+    """Names that the family uses for what is not here."""
+    foreign: Callable[[str], bool]
+    """Is it a name of a tool in another family?"""
+    borrowed: Callable[[str], Face | None]
+    """Another family's face of a tool that this one has none for."""
+    load: Callable[[str], AnyTool]
+
+
+class Deferred(NamedTuple):
+    """A tool that a search can find."""
+
+    face: Face
+    names: tuple[str, ...]
+    """All that it is called by."""
+    group: str
+    """Where it comes from, in a word."""
+    short: str
+    """Its name beside that of the group."""
+
+
+class Grown(NamedTuple):
+    """The registry as it is from now on."""
+
+    tools: dict[str, AnyTool | Later]
+    names: dict[str, Face]
+    shown: dict[str, Face]
+    own: set[str]
+    given: frozenset[str]
+    answers: dict[str, Face]
+    kin: dict[str, str]
+    replaced: dict[str, Face]
+    """Built-in tools that another stands in the place of → its face."""
+    waiting: dict[str, Face]
+    """Names of deferred tools that are not loaded."""
+    deferred: dict[str, Deferred]
+    longer: dict[str, list[str]]
+    """Short names of servers' tools → the whole names."""
+    loaded: dict[str, Face]
+    """Deferred tools that are advertised by now."""
+    warnings: dict[str, str]
+    """Sentences about tools that were left out → the source that brought them."""

@@ -11,21 +11,22 @@ from ferrule.registry.entry import (
     ON_REQUEST,
     USUAL,
     Elsewhere,
+    ExposurePolicy,
+    Ground,
     Later,
     Registered,
-    Showing,
     claim,
     describes_itself,
     plain_face,
 )
-from ferrule.registry.foreign import Family, Foreign, Heard, fits, own_words
+from ferrule.registry.foreign import CallInterpreter, Family, ForeignCall, ForeignFaces, fits, own_words
 
 if TYPE_CHECKING:
-    from ferrule.registry.growing import Growth
-    from ferrule.registry.hearing import Hearing
-    from ferrule.registry.search import Search
+    from ferrule.registry.dynamic import Growth
+    from ferrule.registry.search import ToolCatalog
 
-__all__ = ["Later", "Registered", "Registry", "Showing", "plain_face"]
+
+__all__ = ["ExposurePolicy", "Later", "Registered", "Registry", "plain_face"]
 
 
 class Registry(Elsewhere):
@@ -37,7 +38,7 @@ class Registry(Elsewhere):
         faces: Iterable[Face],
         aliases: Mapping[str, str],
         foreign: Callable[[], Sequence[Family]] = tuple,
-        showing: Showing = USUAL,
+        showing: ExposurePolicy = USUAL,
     ) -> None:
         """`foreign` gives the other families, when a call is not in this one's words."""
         super().__init__()
@@ -69,7 +70,7 @@ class Registry(Elsewhere):
         # A canonical name passes through wherever the family does not use the word for something else.
         for face in advertised:
             self._names.setdefault(face.tool, face)
-        self._foreign = Foreign(foreign, self._tools.keys() - self._given, self._faces)
+        self._foreign = ForeignFaces(foreign, self._tools.keys() - self._given, self._faces)
         self._guests: dict[str, Face] = {}
         """Names of other families, as far as they were used → the face that answers."""
         if showing.exposure:
@@ -81,7 +82,7 @@ class Registry(Elsewhere):
                 raise ConfigError(f"Two tools are called {tool.name}.")
             self._tools[tool.name] = tool
         if self._showing.disable:
-            from ferrule.registry.exposure import switched_off  # for who switches tools off
+            from ferrule.registry.dynamic import switched_off  # for who switches tools off
 
             families = [Family("", faces, aliases), *self._families()]
             self._disabled = switched_off(self._showing.disable, self._tools, families)
@@ -141,7 +142,7 @@ class Registry(Elsewhere):
         waiting = self._waiting.get(name)
         if face is not None and waiting is None:
             return face
-        from ferrule.registry.unknown import not_loaded, unknown  # only a mistake pays for it
+        from ferrule.registry.names import not_loaded, unknown  # only a mistake pays for it
 
         if waiting is not None and self.permits(waiting):
             self.load([waiting.tool])
@@ -190,7 +191,7 @@ class Registry(Elsewhere):
         having = self._foreign.having(name)
         return having[0].face if having else own_words(self._load(name))
 
-    def hear(self, name: str, values: dict[str, Any]) -> Heard:
+    def hear(self, name: str, values: dict[str, Any]) -> ForeignCall:
         """The call that a name and its arguments make, in whichever family's words it comes. Raises `UnknownTool`.
 
         Where two families give one name two meanings, this one's own counts, if the arguments fit it at all.
@@ -199,14 +200,14 @@ class Registry(Elsewhere):
         face = self._names[name] if is_own else self.resolve(name).face
         # A tool that the user gave means what the user says, whatever others call by that name.
         if face.tool in self._given or (is_own and fits(face, values, forgiving=False)):
-            return Heard(face, self._load(face.tool), face, values)
+            return ForeignCall(face, self._load(face.tool), face, values)
         return self._hearing.hear(name, face, values, is_own=is_own)
 
     @cached_property
-    def _hearing(self) -> "Hearing":
-        from ferrule.registry.hearing import Hearing  # for calls that are not in this family's words
-
-        return Hearing(self._faces, self._answers, self._older, self._foreign, self._load, without=self._replaced)
+    def _hearing(self) -> "CallInterpreter":
+        return CallInterpreter(
+            self._faces, self._answers, self._older, self._foreign, self._load, without=self._replaced
+        )
 
     def shown(self) -> Sequence[Face]:
         """What is advertised, in the order of the dialect; what came later stands behind it."""
@@ -238,8 +239,7 @@ class Registry(Elsewhere):
 
     @cached_property
     def _growth(self) -> "Growth":
-        from ferrule.registry.ground import Ground  # for sessions with tools from elsewhere
-        from ferrule.registry.growing import Growth
+        from ferrule.registry.dynamic import Growth
 
         ground = Ground(
             faces=tuple(self._faces),
@@ -295,11 +295,11 @@ class Registry(Elsewhere):
             self._tell_changed()
 
     @cached_property
-    def catalog(self) -> "Search":
+    def catalog(self) -> "ToolCatalog":
         """What `tool_search` looks in."""
-        from ferrule.registry.search import Search  # for sessions that search
+        from ferrule.registry.search import ToolCatalog  # for sessions that search
 
-        return Search(self)
+        return ToolCatalog(self)
 
     def _grow(self, sources: Mapping[str, tuple[AnyTool, ...]] | None = None) -> None:
         """Become what the sources make of it, all at once, so that nothing is half done."""

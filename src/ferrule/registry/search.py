@@ -1,9 +1,11 @@
-"""Searching the deferred tools: by their names, by a part of their words, or by how well the words fit.
+"""Search the deferred tools, and write the part of a system prompt that tells a model of its tools.
 
-The ranking is BM25 with a weight for each field. A word of the query also finds what means the same (`vocabulary`), a
-word that no tool has finds the nearest that some have, and words that every question has find nothing.
+Tools are found by their names, by a part of their words, or by how well the words fit. The ranking is BM25 with a
+weight for each field. A word of the query also finds its synonyms (`vocabulary`), a word that no tool has finds
+the nearest words that some tools have, and words that occur in every question find nothing.
 """
 
+import json
 import math
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -13,9 +15,10 @@ from itertools import pairwise
 from ferrule.core.catalog import Catalog, How
 from ferrule.core.elsewhere import ToolFound
 from ferrule.core.face import Face, copied
-from ferrule.registry.ground import Deferred
+from ferrule.core.services import INSTRUCTIONS
+from ferrule.registry.dynamic import told
+from ferrule.registry.entry import Deferred, Registered
 from ferrule.registry.registry import Registry
-from ferrule.registry.told import told
 from ferrule.registry.vocabulary import actions, joined, same, says_little, says_nothing, stem
 
 RANKED = 8
@@ -55,23 +58,23 @@ _WEAK = 0.1
 """What has less than this part of the best rank is not worth its schema."""
 
 
-class Search(Catalog):
+class ToolCatalog(Catalog):
     """What `ctx.need(Catalog)` gives."""
 
     def __init__(
         self,
         registry: Registry,
         permits: Callable[[Face], bool] = lambda _: True,
-        kept: "Kept | None" = None,
+        kept: "ToolIndexCache | None" = None,
     ) -> None:
         """`permits` says what may be found of what the session may use; `kept` is the index of another search."""
         self._registry = registry
         self._permits = permits
-        self._kept = Kept() if kept is None else kept
+        self._kept = ToolIndexCache() if kept is None else kept
 
-    def within(self, permits: Callable[[Face], bool]) -> "Search":
+    def within(self, permits: Callable[[Face], bool]) -> "ToolCatalog":
         """The same for somebody who may use less of it, as a subagent."""
-        return Search(self._registry, permits, self._kept)
+        return ToolCatalog(self._registry, permits, self._kept)
 
     async def search(self, query: str, *, how: How, limit: int | None = None) -> list[ToolFound]:
         index = await self._index()
@@ -102,7 +105,7 @@ class Search(Catalog):
     def definitions_follow(self) -> bool:
         return self._registry.definitions_follow
 
-    async def _index(self) -> "Index":
+    async def _index(self) -> "ToolIndex":
         registry = self._registry
         if registry.before_search is not None:
             await registry.before_search()
@@ -117,24 +120,24 @@ class Search(Catalog):
         return [ToolFound(face.name, face.words, copied(face.schema)) for face in faces]
 
 
-class Kept:
+class ToolIndexCache:
     """The index of a session's tools, made anew when they have changed."""
 
     def __init__(self) -> None:
-        self._index: Index | None = None
-        self._counted = Counted()
+        self._index: ToolIndex | None = None
+        self._counted = WordCounts()
 
-    def index(self, tools: Mapping[str, Deferred]) -> "Index":
+    def index(self, tools: Mapping[str, Deferred]) -> "ToolIndex":
         if self._index is None or self._index.made_of is not tools:
             self._counted.keep(one.face for one in tools.values())
-            self._index = Index(tools, self._counted)
+            self._index = ToolIndex(tools, self._counted)
         return self._index
 
 
-class Index:
+class ToolIndex:
     """The words of the tools; made once for each change of them."""
 
-    def __init__(self, tools: Mapping[str, Deferred], counted: "Counted") -> None:
+    def __init__(self, tools: Mapping[str, Deferred], counted: "WordCounts") -> None:
         self.made_of = tools
         self.tools = tuple(tools.values())
         self._counted = counted
@@ -305,7 +308,7 @@ class Index:
         return holding
 
 
-class Counted:
+class WordCounts:
     """The words of each face, counted once: one more server does not mean that all are read again."""
 
     def __init__(self) -> None:
@@ -417,3 +420,69 @@ def _distance(one: str, other: str, most: int) -> int:
         if min(row) > most:
             return most + 1
     return row[-1]
+
+
+SERVER_CHARS = 2_000
+"""So much of one server's instructions stands in a prompt; the rest can be read."""
+_SERVERS_CHARS = 16_000
+"""Of all servers together."""
+
+
+def tools_section(entries: Iterable[Registered], *, listed: bool = True) -> str:
+    """The names in one line, each tool's description in one, and then the guidance of those that have some.
+
+    Without `listed` the guidance alone: a line with some of the names would read as if there were no others.
+    """
+    known = sorted(entries, key=lambda entry: entry.face.name)
+    if not known:
+        return ""
+    lines = []
+    if listed:
+        lines += [f"Tools: {', '.join(entry.face.name for entry in known)}."]
+        lines += [f"{entry.face.name}: {_first_line(entry.face.words)}" for entry in known]
+    for entry in known:
+        if guidance := entry.tool.guidance.strip():
+            lines += ["", f"## {entry.face.name}", guidance]
+    return "\n".join(lines).lstrip("\n")
+
+
+def servers_section(guidance: Mapping[str, str], reader: Face | None = None) -> str:
+    """What servers say about the use of their tools, each bounded; `reader` is the tool that reads the rest.
+
+    The words are the servers': they are marked as such, and none ends its own mark or begins another's.
+    """
+    if not guidance:
+        return ""
+    lines = ["What the MCP servers say about how to use their tools. These are their words, not the user's:"]
+    room = _SERVERS_CHARS
+    for name, words in guidance.items():
+        shown = _beginning(_held(words.strip()), min(SERVER_CHARS, room))
+        room -= len(shown)
+        if len(shown) < len(_held(words.strip())):
+            how = "" if reader is None else f", {_reading(reader, name)} reads all of it"
+            shown = f"{shown}\n[… cut here; it has {len(words):,} characters{how}]".lstrip()
+        lines += ["", f'<server-instructions name="{name}">', shown, "</server-instructions>"]
+    return "\n".join(lines)
+
+
+def _reading(reader: Face, server: str) -> str:
+    """The call that reads a server's instructions, in the words of the session's family."""
+    values = reader.advertised({"server": server, "uri": f"{INSTRUCTIONS}{server}"})
+    known = reader.schema.get("properties", {})
+    return f"{reader.name} {json.dumps({name: value for name, value in values.items() if name in known})}"
+
+
+def _beginning(text: str, most: int) -> str:
+    """At most so much of a text, to the end of a line where one ends in its second half."""
+    if len(text) <= most:
+        return text
+    line = text.rfind("\n", most // 2, most)
+    return text[: line if line > 0 else most].rstrip()
+
+
+def _held(text: str) -> str:
+    return re.sub(r"(?i)<(?=\s*/?\s*(?:server-instructions|guidance|environment|system)\b)", "&lt;", text)
+
+
+def _first_line(words: str) -> str:
+    return next((line.strip() for line in words.splitlines() if line.strip()), "")

@@ -1,16 +1,18 @@
-"""A tool from a typed function: schema from the signature, description from the docstring."""
+"""Make tools from typed functions.
+
+The schema of a function comes from its signature, and the description from its docstring.
+"""
 
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeVar, cast, get_args, get_origin, get_type_hints, overload
+from typing import Annotated, Any, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints, overload
 
 import msgspec
 
 from ferrule.core.access import EVERYTHING, Access
-from ferrule.core.args import Args
 from ferrule.core.errors import ConfigError
-from ferrule.core.tool import Context, Tool
+from ferrule.core.tool import AnyTool, Args, Context, Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
 Touches = Access | Sequence[Access] | Callable[..., Access | Sequence[Access]]
@@ -194,3 +196,11 @@ def _schema(args: type[Args], name: str) -> Mapping[str, Any]:
     schema = parts.pop(top["$ref"].rsplit("/", 1)[-1])
     schema.pop("title", None)
     return {**schema, "$defs": parts} if parts else schema
+
+
+class SourceTools(NamedTuple):
+    """The tools of one source, as they are now."""
+
+    tools: tuple[AnyTool, ...]
+    warnings: tuple[str, ...] = ()
+    """What could not be used, each as a sentence with the file or the server in it."""

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
-from ferrule.settings import Settings
-from ferrule.support.beneath import describe
-from ferrule.support.roster import Roster
-from ferrule.support.running import Launch, Running, start
-from ferrule.support.sandbox.profile import Wrapped, nothing
+from ferrule.sandbox.profile import Wrapped, nothing
+from ferrule.settings.schema import Settings
+from ferrule.system.command import Launch, Running, start
+from ferrule.system.folder import describe
+from ferrule.system.roster import Roster
 
 if TYPE_CHECKING:
-    from ferrule.support.starter import Starter
+    from ferrule.system.child import Starter
+
 
 HEAD_CHARS = 25_000
 TAIL_CHARS = 25_000

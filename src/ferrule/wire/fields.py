@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ferrule.wire.shape import WireError
-from ferrule.wire.turn import Asked, Cache, Definition, Extra, Foreign, Part
+from ferrule.core.content import Cache, Extra
+from ferrule.wire.shape import WireError, origin
+from ferrule.wire.turn import Definition, Foreign, ModelRequest, Part
 
 Noun = str | Callable[[Any], "str | None"]
 Shape = Mapping[str, Noun] | str
@@ -402,20 +403,20 @@ _SAMPLING = frozenset({"temperature", "top_p", "top_k"})
 """All that a body loses onto its own API: a model that thinks refuses other values than its own."""
 
 
-class Passage(NamedTuple):
+class BodyTranslation(NamedTuple):
     """A body on its way from one API to another."""
 
     source: str
     target: str
-    asked: Asked
+    asked: ModelRequest
     """What the body says."""
-    back: Asked
+    back: ModelRequest
     """What the other API's body says, read again."""
     marks: bool = False
     """Are marks for the cache written to an API that not all servers know them from?"""
 
 
-def dropped(body: Mapping[str, Any], passage: Passage) -> list[Dropped]:
+def dropped(body: Mapping[str, Any], passage: BodyTranslation) -> list[Dropped]:
     """What a body loses on its way. What was asked need have no turns: those are looked for in the body itself."""
     is_own = passage.source == passage.target
     found = []
@@ -438,13 +439,13 @@ def _name(path: str, value: Any) -> str:
     return path.rpartition(".")[2]
 
 
-def _is_lost(noun: str, value: Any, passage: Passage) -> bool:
+def _is_lost(noun: str, value: Any, passage: BodyTranslation) -> bool:
     if noun == "thinking":
         return not _is_packed(value, passage.target)
     if noun in LACKS[passage.target]:
         return not (noun == "cache" and passage.marks) and not (noun == "strict" and not value)
     holder, _, member = noun.partition(".")
-    if holder not in Asked.__struct_fields__:
+    if holder not in ModelRequest.__struct_fields__:
         return False
     wanted, kept = getattr(passage.asked, holder), getattr(passage.back, holder)
     if member:
@@ -463,8 +464,6 @@ def _is_default(name: str, value: Any) -> bool:
 
 def _is_packed(value: Any, target: str) -> bool:
     """Thinking of the target's own, which comes back through a client of another API."""
-    from ferrule.wire.thinking import origin  # it knows the mark; most bodies have no thinking
-
     return isinstance(value, Mapping) and origin(value) == target
 
 
@@ -513,7 +512,7 @@ def bare(parts: Iterable[Part]) -> tuple[Part, ...]:
     )
 
 
-def body_fields(asked: Asked, wire: str) -> dict[str, Any]:
+def body_fields(asked: ModelRequest, wire: str) -> dict[str, Any]:
     """The fields of a body that have no noun and go to this API. Raises WireError where it cannot do without others."""
     extra = asked.extra
     if extra is None:
@@ -553,7 +552,7 @@ _TIERS: Mapping[str, Mapping[str, str]] = MappingProxyType(
 )
 
 
-def tier_out(asked: Asked, wire: str) -> str:
+def tier_out(asked: ModelRequest, wire: str) -> str:
     """The API's own word for how urgent a request is; empty where it has none."""
     return _TIERS[wire].get(asked.service_tier, "")
 

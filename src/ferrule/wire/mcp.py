@@ -4,11 +4,11 @@ import base64
 from collections.abc import Iterable
 from typing import Any
 
-from ferrule.core.elsewhere import Mixed, Part
-from ferrule.core.outcomes import Picture
-from ferrule.wire.content import json_text, left_out, object_out
+from ferrule.core.content import Document, Image, Picture, Text
+from ferrule.core.elsewhere import McpContent, Mixed
+from ferrule.wire.conversation import json_text, left_out, object_out
 from ferrule.wire.shape import as_list, as_object, flag_or, list_or, object_or, text_of, text_or
-from ferrule.wire.turn import Content, Definition, Document, Foreign, Image, Result, Text, Use
+from ferrule.wire.turn import Content, Definition, Foreign, Result, Use
 
 NAME = "mcp"
 
@@ -74,13 +74,13 @@ def _document_out(document: Document) -> dict[str, Any]:
 
 def blocks_of(outcome: Any) -> tuple[dict[str, Any], ...]:
     """What a tool from elsewhere answered, block by block; none where text and pictures say all of it."""
-    if not isinstance(outcome, Mixed) or not any(isinstance(part, Part) for part in outcome.parts):
+    if not isinstance(outcome, Mixed) or not any(isinstance(part, McpContent) for part in outcome.parts):
         return ()
     return tuple(_block(part) for part in outcome.parts)
 
 
-def _block(part: str | Picture | Part) -> dict[str, Any]:
-    if isinstance(part, Part):
+def _block(part: str | Picture | McpContent) -> dict[str, Any]:
+    if isinstance(part, McpContent):
         return part.block
     if isinstance(part, str):
         return {"type": "text", "text": part}

@@ -15,7 +15,7 @@ _MARK = b"\xef\xbb\xbf"
 _encode = msgspec.json.Encoder().encode
 
 
-class Event(msgspec.Struct, frozen=True, gc=False):
+class ServerSentEvent(msgspec.Struct, frozen=True, gc=False):
     """One event; both ends of every stream speak in these."""
 
     name: str
@@ -23,7 +23,7 @@ class Event(msgspec.Struct, frozen=True, gc=False):
     data: bytes
 
 
-DONE = Event("", b"[DONE]")
+DONE = ServerSentEvent("", b"[DONE]")
 """How some APIs say that nothing more will come."""
 
 
@@ -44,7 +44,7 @@ class EventReader:
         self._at_start = True
         self._after_return = False
 
-    def feed(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
         """The events that these bytes complete.
 
         Raises EventTooLongError when there is nothing left to give before the event that is too long, and from then
@@ -54,7 +54,7 @@ class EventReader:
             chunk = self._without_mark(chunk)
         if self._after_return or b"\r" in chunk:
             chunk = self._with_line_feeds(chunk)
-        out: list[Event] = []
+        out: list[ServerSentEvent] = []
         if self._pending and self._pending[-1] == 0x0A and chunk[:1] == b"\n":
             chunk = chunk[1:]
             self._close(out)
@@ -71,25 +71,25 @@ class EventReader:
         self._check(out)
         return out
 
-    def end(self) -> list[Event]:
+    def end(self) -> list[ServerSentEvent]:
         """The last event of a stream that stopped without the blank line after it."""
-        out: list[Event] = []
+        out: list[ServerSentEvent] = []
         self._close(out)
         self._check(out)
         return out
 
-    def _check(self, out: list[Event]) -> None:
+    def _check(self, out: list[ServerSentEvent]) -> None:
         if self._is_too_long:
             self._pending.clear()
             if not out:
                 raise EventTooLongError(f"An event of this stream is longer than {self._limit_bytes:,} bytes.")
 
-    def _close(self, out: list[Event]) -> None:
+    def _close(self, out: list[ServerSentEvent]) -> None:
         block = bytes(self._pending).removesuffix(b"\n")
         self._pending.clear()
         self._read_all([block], out)
 
-    def _read_all(self, blocks: list[bytes], out: list[Event]) -> None:
+    def _read_all(self, blocks: list[bytes], out: list[ServerSentEvent]) -> None:
         lead, name, limit_bytes = self._lead, self._name, self._limit_bytes
         for block in blocks:
             if len(block) > limit_bytes or self._is_too_long:
@@ -97,12 +97,12 @@ class EventReader:
                 return
             # Most events begin like the one before them.
             if block.startswith(lead) and b"\n" not in (data := block[len(lead) :]):
-                out.append(Event(name, data))
+                out.append(ServerSentEvent(name, data))
             else:
                 self._read(block, out)
                 lead, name = self._lead, self._name
 
-    def _read(self, block: bytes, out: list[Event]) -> None:
+    def _read(self, block: bytes, out: list[ServerSentEvent]) -> None:
         """The event that some lines make, if they make one."""
         name = ""
         lines: list[bytes] = []
@@ -114,7 +114,7 @@ class EventReader:
             elif field == b"event":
                 name = value.decode("utf-8", "replace")
         if lines:
-            out.append(Event(name, b"\n".join(lines)))
+            out.append(ServerSentEvent(name, b"\n".join(lines)))
             lead = block[: len(block) - len(lines[0])]
             is_named = lead.startswith(b"event:") and lead.endswith(b"\ndata: ") and lead.count(b"\n") == 1
             if len(lines) == 1 and (is_named or lead == b"data: "):
@@ -139,12 +139,12 @@ class EventReader:
         return chunk
 
 
-def event(name: str, value: Any) -> Event:
+def event(name: str, value: Any) -> ServerSentEvent:
     """An event that carries a value as JSON."""
-    return Event(name, _encode(value))
+    return ServerSentEvent(name, _encode(value))
 
 
-def text(given: Event) -> bytes:
+def text(given: ServerSentEvent) -> bytes:
     """An event as it goes over the wire. JSON has no line breaks in it, and data is JSON."""
     if given.name:
         return b"event: %b\ndata: %b\n\n" % (given.name.encode(), given.data)

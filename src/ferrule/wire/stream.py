@@ -1,20 +1,223 @@
-"""What all streams share: an answer begins once, its calls are numbered and all of them end, and it ends once."""
+"""Provide the base for all streams: order deltas, mend JSON, assemble answers and map errors.
+
+An answer begins once and ends once, and every call in it is numbered and ended. Deltas are put in an order that
+every API can express: one thing after the other, with nothing left open.
+
+Events may be almost JSON: bytes that are not text, and characters cut in two between events.
+"""
 
 import os
-from collections.abc import Callable
-from typing import Any
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from ferrule.wire.delta import Begun, Block, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.mend import Mender
-from ferrule.wire.order import Order
-from ferrule.wire.sse import DONE, Event
-from ferrule.wire.turn import Reason, Usage
+from ferrule.core.content import Text
+from ferrule.wire.sse import DONE, ServerSentEvent
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Broke,
+    Delta,
+    Foreign,
+    ForeignBlock,
+    ModelResponse,
+    Part,
+    Reason,
+    TextPiece,
+    Thinking,
+    ThinkingPiece,
+    Usage,
+    Use,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
+
+_encode = msgspec.json.Encoder().encode
+
+
+class EventSequencer:
+    """Holds back what cannot be said yet, and loses none of it.
+
+    Most APIs say one thing at a time, while calls may arrive interleaved: whatever begins during a call waits for
+    the end of that call, in the order of begin. `together` is for an API that lets calls be interleaved.
+    After `Broke` nothing is said any more: neither what was held back nor the end of a call is. An answer that seems to
+    be whole and holds a call that is not, is said to have been too long.
+    Without `free_text`, the text of a call that takes free text becomes the one parameter, `input`, of a JSON object.
+    """
+
+    def __init__(self, *, together: bool = False, free_text: bool = False) -> None:
+        self._together = together
+        self._free_text = free_text
+        self._begun = False
+        self._over = False
+        self._was_cut = False
+        self.flowing = -1
+        """The call whose pieces go out as they come; -1 where there is none, or where they are still being changed."""
+        self._open: dict[int, bool] = {}
+        """The calls that were said to begin and not to end, and whether their text has to be put into JSON."""
+        self._silent: set[int] = set()
+        """Those of them that have said nothing yet."""
+        self._waiting: dict[int, list[Delta]] = {}
+        self._queue: deque[list[Delta]] = deque()
+
+    def put(self, delta: Delta) -> Sequence[Delta]:
+        """What can be said now."""
+        if type(delta) is UsePiece and delta.at == self.flowing and delta.text:
+            return (delta,)
+        out: list[Delta] = []
+        if self._over:
+            return out
+        if not self._begun:
+            self._begun = True
+            out.append(delta if isinstance(delta, AnswerStart) else AnswerStart("", ""))
+        match delta:
+            case AnswerStart():
+                pass
+            case Broke():
+                self._over = True
+                self.flowing = -1
+                out.append(delta)
+            case AnswerEnd():
+                self._end(delta, out)
+            case TextPiece() | ThinkingPiece() | ForeignBlock():
+                self._words(delta, out)
+            case UseBegun():
+                self._use(delta, out)
+            case UsePiece() | UseEnded():
+                self._more(delta, out)
+        return out
+
+    def _words(self, delta: TextPiece | ThinkingPiece | ForeignBlock, out: list[Delta]) -> None:
+        if _is_empty(delta):
+            return
+        if self._together or not self._open:
+            out.append(delta)
+        elif self._queue and not isinstance(self._queue[-1][0], UseBegun):
+            self._queue[-1].append(delta)
+        else:
+            self._queue.append([delta])
+
+    def _use(self, delta: UseBegun, out: list[Delta]) -> None:
+        if delta.at in self._open or delta.at in self._waiting:
+            return
+        if self._together or not self._open:
+            self._say(delta, out)
+        else:
+            self._waiting[delta.at] = [delta]
+            self._queue.append(self._waiting[delta.at])
+
+    def _more(self, delta: UsePiece | UseEnded, out: list[Delta]) -> None:
+        if delta.at in self._open:
+            self._say(delta, out)
+            self._drain(out)
+        elif (waiting := self._waiting.get(delta.at)) and not isinstance(waiting[-1], UseEnded):
+            waiting.append(delta)
+
+    def _drain(self, out: list[Delta]) -> None:
+        while self._queue and not self._open:
+            for delta in self._queue.popleft():
+                if isinstance(delta, UseBegun):
+                    del self._waiting[delta.at]
+                self._say(delta, out)
+
+    def _end(self, delta: AnswerEnd, out: list[Delta]) -> None:
+        while self._open:
+            self._say(UseEnded(next(iter(self._open)), cut=True), out)
+            self._drain(out)
+        self._over = True
+        is_whole = delta.reason in {"end", "tools"}
+        out.append(replace(delta, reason="length") if self._was_cut and is_whole else delta)
+
+    def _say(self, delta: Delta, out: list[Delta]) -> None:
+        match delta:
+            case UseBegun(at=at):
+                in_json = delta.is_text and not self._free_text
+                self._open[at] = in_json
+                if in_json:
+                    out += (replace(delta, is_text=False), UsePiece(at, '{"input":"'))
+                    return
+                if not delta.is_text:
+                    self._silent.add(at)
+            case UsePiece(at=at, text=text):
+                if not text:
+                    return
+                self._silent.discard(at)
+                if self._open[at]:
+                    out.append(UsePiece(at, _encode(text)[1:-1].decode()))
+                    return
+                self.flowing = at
+            case UseEnded(at=at, cut=cut):
+                if not cut and self._open[at]:
+                    out.append(UsePiece(at, '"}'))
+                elif not cut and at in self._silent:
+                    out.append(UsePiece(at, "{}"))
+                self._was_cut = self._was_cut or cut
+                del self._open[at]
+                self._silent.discard(at)
+                self.flowing = -1
+        out.append(delta)
+
+
+def _is_empty(delta: TextPiece | ThinkingPiece | ForeignBlock) -> bool:
+    if isinstance(delta, ForeignBlock) or delta.text:
+        return False
+    return not (isinstance(delta, ThinkingPiece) and (delta.signature or delta.sealed))
+
+
+_ESCAPE = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+
+
+class Mender:
+    """Makes JSON readable again where the sender cut a text in the middle of a character.
+
+    Such a sender writes half of a surrogate pair at the end of one event and the other half at the beginning of a
+    later one. The first half is kept until the second comes. A half that has no other is no character: what stands in
+    the middle of a text becomes the mark for one that could not be read.
+    """
+
+    def __init__(self) -> None:
+        self._half = b""
+
+    def mend(self, data: bytes) -> bytes:
+        """The event with every half character joined, kept or replaced. Only for what could not be read as it is."""
+        data = data.decode("utf-8", "replace").encode()
+        out: list[bytes] = []
+        done = 0
+        open_half: re.Match[bytes] | None = None
+        for found in _ESCAPE.finditer(data):
+            code = int(found[1], 16) if found[1] else 0
+            follows = open_half is not None and open_half.end() == found.start()
+            if open_half is not None and not (follows and 0xDC00 <= code <= 0xDFFF):
+                out.append(data[done : open_half.start()] + self._alone(data, open_half))
+                done = open_half.end()
+            if 0xDC00 <= code <= 0xDFFF and not follows:
+                out.append(data[done : found.start()] + (self._half + found[0] if self._half else rb"\ufffd"))
+                done = found.end()
+                self._half = b""
+            open_half = found if 0xD800 <= code <= 0xDBFF else None
+        if open_half is not None:
+            out.append(data[done : open_half.start()] + self._alone(data, open_half))
+            done = open_half.end()
+        out.append(data[done:])
+        return b"".join(out)
+
+    def _alone(self, data: bytes, half: re.Match[bytes]) -> bytes:
+        """What stands for the first half of a pair that is not followed by the second in its own text."""
+        if data[half.end() : half.end() + 1] != b'"':
+            return rb"\ufffd"
+        self._half = half[0]
+        return b""
+
 
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 encode = msgspec.json.Encoder().encode
-_Say = Callable[[Any, list[Event]], None]
+_Say = Callable[[Any, list[ServerSentEvent]], None]
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -67,7 +270,7 @@ class StreamReader:
         """Did the API say how the answer ends? Where it did not, the stream was cut."""
         return self._over or self._reason is not None
 
-    def read(self, event: Event) -> list[Delta]:
+    def read(self, event: ServerSentEvent) -> list[Delta]:
         """What an event says. Nothing more is read after the end of the answer."""
         if self._over:
             return []
@@ -95,10 +298,10 @@ class StreamReader:
 
     def _begin(self, deltas: list[Delta]) -> None:
         self._begun = True
-        if type(deltas[0]) is not Begun:
-            deltas.insert(0, Begun("", ""))
+        if type(deltas[0]) is not AnswerStart:
+            deltas.insert(0, AnswerStart("", ""))
 
-    def _read_badly(self, event: Event) -> list[Delta]:
+    def _read_badly(self, event: ServerSentEvent) -> list[Delta]:
         data = event.data.strip()
         if data == DONE.data:
             return self._close(whole=True)
@@ -139,7 +342,7 @@ class StreamReader:
         for at in list(self._open):
             deltas += self._used(at, whole=whole and self._reason not in {"length", "refused"})
         reason = self._reason or ("tools" if self._whole else "end")
-        deltas.append(Ended(reason, self._usage, self.skipped))
+        deltas.append(AnswerEnd(reason, self._usage, self.skipped))
         return deltas
 
 
@@ -151,49 +354,218 @@ class StreamWriter:
     """
 
     def __init__(self, *, together: bool = False, free_text: bool = False) -> None:
-        self._order = Order(together=together, free_text=free_text)
+        self._order = EventSequencer(together=together, free_text=free_text)
         self._by: dict[type, _Say] = {
-            Begun: self._begin,
+            AnswerStart: self._begin,
             TextPiece: self._text,
             ThinkingPiece: self._thinking,
             UseBegun: self._use,
             UsePiece: self._piece,
             UseEnded: self._used,
-            Block: self._block,
+            ForeignBlock: self._block,
             Broke: self._broke,
-            Ended: self._end,
+            AnswerEnd: self._end,
         }
 
-    def write(self, delta: Delta) -> list[Event]:
+    def write(self, delta: Delta) -> list[ServerSentEvent]:
         """The events that say so; none where it has to wait for an earlier call to end."""
-        out: list[Event] = []
+        out: list[ServerSentEvent] = []
         for one in self._order.put(delta):
             self._by[type(one)](one, out)
         return out
 
-    def _begin(self, delta: Begun, out: list[Event]) -> None:
+    def _begin(self, delta: AnswerStart, out: list[ServerSentEvent]) -> None:
         raise NotImplementedError
 
-    def _text(self, delta: TextPiece, out: list[Event]) -> None:
+    def _text(self, delta: TextPiece, out: list[ServerSentEvent]) -> None:
         raise NotImplementedError
 
-    def _thinking(self, delta: ThinkingPiece, out: list[Event]) -> None:
+    def _thinking(self, delta: ThinkingPiece, out: list[ServerSentEvent]) -> None:
         raise NotImplementedError
 
-    def _use(self, delta: UseBegun, out: list[Event]) -> None:
+    def _use(self, delta: UseBegun, out: list[ServerSentEvent]) -> None:
         raise NotImplementedError
 
-    def _piece(self, delta: UsePiece, out: list[Event]) -> None:
+    def _piece(self, delta: UsePiece, out: list[ServerSentEvent]) -> None:
         raise NotImplementedError
 
-    def _used(self, delta: UseEnded, out: list[Event]) -> None:
+    def _used(self, delta: UseEnded, out: list[ServerSentEvent]) -> None:
         raise NotImplementedError
 
-    def _block(self, delta: Block, out: list[Event]) -> None:
+    def _block(self, delta: ForeignBlock, out: list[ServerSentEvent]) -> None:
         """A block of another API has no place."""
 
-    def _broke(self, delta: Broke, out: list[Event]) -> None:
+    def _broke(self, delta: Broke, out: list[ServerSentEvent]) -> None:
         raise NotImplementedError
 
-    def _end(self, delta: Ended, out: list[Event]) -> None:
+    def _end(self, delta: AnswerEnd, out: list[ServerSentEvent]) -> None:
         raise NotImplementedError
+
+
+_decode = msgspec.json.Decoder().decode
+
+
+class _Open:
+    """A part that is being said."""
+
+    def __init__(self, begun: UseBegun | None = None, *, is_thinking: bool = False, wire: str = "") -> None:
+        self.begun = begun
+        self.is_thinking = is_thinking
+        self.wire = wire
+        self.pieces: list[str] = []
+        self.signature = ""
+        self.sealed = ""
+        self.cut = False
+
+    @property
+    def is_said(self) -> bool:
+        return bool(self.begun or any(self.pieces) or self.signature or self.sealed)
+
+
+class Assembler:
+    """Takes deltas and keeps what they make together. Parts stand in the order of their begin, each call once."""
+
+    def __init__(self) -> None:
+        self.broke: Broke | None = None
+        """The first error that the API reported. What had been said until then is still there."""
+        self._id = ""
+        self._model = ""
+        self._parts: list[_Open | Foreign] = []
+        self._uses: dict[int, _Open] = {}
+        self._reason: Reason = "end"
+        self._usage = Usage()
+
+    def put(self, delta: Delta) -> None:
+        match delta:
+            case TextPiece():
+                self._words(is_thinking=False).pieces.append(delta.text)
+            case ThinkingPiece():
+                self._think(delta)
+            case UseBegun() | UsePiece() | UseEnded():
+                self._use(delta)
+            case ForeignBlock():
+                self._parts.append(Foreign(delta.wire, str(delta.block.get("type") or ""), delta.block))
+            case AnswerStart():
+                self._id, self._model = delta.id, delta.model
+            case Broke():
+                self.broke = self.broke or delta
+            case AnswerEnd():
+                self._reason, self._usage = delta.reason, delta.usage
+
+    def _use(self, delta: UseBegun | UsePiece | UseEnded) -> None:
+        use = self._uses.get(delta.at)
+        if isinstance(delta, UseBegun):
+            if use is None:
+                use = self._uses[delta.at] = _Open(delta)
+                self._parts.append(use)
+        elif use is not None and isinstance(delta, UsePiece):
+            use.pieces.append(delta.text)
+        elif use is not None and isinstance(delta, UseEnded):
+            use.cut = delta.cut
+
+    def said(self) -> ModelResponse:
+        """The answer so far; after `Ended` the whole of it."""
+        parts = [part for part in self._parts if isinstance(part, Foreign) or part.is_said]
+        made = tuple(self._part(part, is_last=part is parts[-1]) for part in parts)
+        return ModelResponse(id=self._id, model=self._model, parts=made, reason=self._reason, usage=self._usage)
+
+    def _words(self, *, is_thinking: bool, wire: str = "") -> _Open:
+        last = self._parts[-1] if self._parts else None
+        if (
+            not isinstance(last, _Open)
+            or last.begun is not None
+            or last.is_thinking is not is_thinking
+            or last.wire != wire
+        ):
+            last = _Open(is_thinking=is_thinking, wire=wire)
+            self._parts.append(last)
+        return last
+
+    def _think(self, delta: ThinkingPiece) -> None:
+        part = self._words(is_thinking=True, wire=delta.wire)
+        # A signature and a seal end the thinking that they stand for.
+        if part.signature or part.sealed:
+            part = _Open(is_thinking=True, wire=delta.wire)
+            self._parts.append(part)
+        part.pieces.append(delta.text)
+        part.signature, part.sealed = delta.signature, delta.sealed
+
+    def _part(self, part: _Open | Foreign, *, is_last: bool) -> Part:
+        if isinstance(part, Foreign):
+            return part
+        text = "".join(part.pieces)
+        if part.begun is None:
+            return Thinking(text, part.signature, part.sealed, part.wire) if part.is_thinking else Text(text)
+        # Out of tokens before the first piece of input is no call without arguments.
+        stopped_short = is_last and (self._reason in {"length", "refused"} or self.broke is not None)
+        keeps_text = part.begun.is_text or part.cut or (stopped_short and not text)
+        values = text if keeps_text else _input(text)
+        return Use(part.begun.id, part.begun.name, values, part.begun.is_text, namespace=part.begun.namespace)
+
+
+def _input(text: str) -> dict[str, Any] | str:
+    """The object that was written; anything else stays the text that it is, for the engine to complain about."""
+    if not text.strip():
+        return {}
+    try:
+        value = _decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return text
+    return value if isinstance(value, dict) else text
+
+
+def assemble(deltas: Iterable[Delta]) -> ModelResponse:
+    """The answer that all deltas of a stream make."""
+    assembler = Assembler()
+    for delta in deltas:
+        assembler.put(delta)
+    return assembler.said()
+
+
+class ApiFailure(NamedTuple):
+    """One thing that goes wrong, as each API calls it."""
+
+    anthropic: str
+    openai: str
+    """Its type in Chat, and its code in Responses."""
+    gemini: str
+    status: int
+    """The number that Gemini puts beside its word."""
+    others: tuple[str, ...] = ()
+    """What else it is called: by models of ours, by servers that imitate an API, and by statuses of HTTP."""
+
+
+_SERVER = ApiFailure("api_error", "server_error", "INTERNAL", 500, ("server", "500", "502"))
+_FAILURES = (
+    _SERVER,
+    ApiFailure("api_error", "server_error", "UNAVAILABLE", 503, ("cut", "network", "none")),
+    ApiFailure("overloaded_error", "server_is_overloaded", "UNAVAILABLE", 503, ("overloaded", "503", "529")),
+    ApiFailure("rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED", 429, ("limit", "rate_limit", "429")),
+    ApiFailure("billing_error", "insufficient_quota", "RESOURCE_EXHAUSTED", 429, ("402",)),
+    ApiFailure("timeout_error", "timeout", "DEADLINE_EXCEEDED", 504, ("408", "504")),
+    ApiFailure(
+        "invalid_request_error",
+        "invalid_prompt",
+        "INVALID_ARGUMENT",
+        400,
+        ("bad", "invalid_request", "FAILED_PRECONDITION", "400", "422"),
+    ),
+    ApiFailure("invalid_request_error", "context_length_exceeded", "INVALID_ARGUMENT", 400, ("too-long",)),
+    ApiFailure("request_too_large", "string_above_max_length", "INVALID_ARGUMENT", 400, ("413",)),
+    ApiFailure("authentication_error", "invalid_api_key", "UNAUTHENTICATED", 401, ("no-key", "wrong-key", "401")),
+    ApiFailure("permission_error", "permission_denied", "PERMISSION_DENIED", 403, ("403",)),
+    ApiFailure("not_found_error", "model_not_found", "NOT_FOUND", 404, ("no-model", "404")),
+)
+_NAMED: Mapping[str, ApiFailure] = MappingProxyType(
+    {
+        word: failure
+        for failure in reversed(_FAILURES)
+        for word in (failure.anthropic, failure.openai, failure.gemini, *failure.others)
+    }
+)
+"""By each of its names; of two that share one, the first."""
+
+
+def failure_of(kind: str) -> ApiFailure:
+    """What an error of this kind is; what nobody has heard of is a fault of the server's."""
+    return _NAMED.get(kind, _SERVER)

@@ -1,11 +1,182 @@
-"""Calls that a model writes as text: the forms that families were taught, and how each is read."""
+"""Read tool calls that a model wrote as text, including malformed JSON.
+
+Each model family was taught its own form of calls. The JSON reader accepts single quotes, trailing commas, line
+breaks in strings, Python's constants and missing closing brackets.
+"""
 
 import ast
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ferrule.wire.loose_json import LooseError, read
+_DEPTH_LIMIT = 64
+_STRICT = json.JSONDecoder(strict=False)
+_BLANKS = re.compile(r"\s*")
+_WORD = re.compile(r"[A-Za-z_$][\w$-]*")
+_NUMBER = re.compile(r"-?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?")
+_CONSTANTS = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "'": "'", "\\": "\\", "/": "/"}
+_FOLLOWING = re.compile(r"\s*(?:,\s*[\"'][\w-]+[\"']\s*:|[}\]]\s*(?:[}\]]\s*)*(?:\Z|```|</|<\||,\s*\{))")
+"""What stands behind the end of a text, where there may be quotes in it."""
+_UNICODE = re.compile(r"u([0-9a-fA-F]{4})(?:\\u([dD][c-fC-F][0-9a-fA-F]{2}))?")
+
+
+class LooseError(ValueError):
+    """The text is no JSON, not even nearly; the message says where and why."""
+
+    def __init__(self, why: str, at: int) -> None:
+        super().__init__(why)
+        self.at = at
+
+
+class LenientJsonValue(NamedTuple):
+    """A value, where it ends, and whether braces at its end are missing."""
+
+    value: Any
+    end: int
+    is_open: bool = False
+
+
+def read(text: str, at: int = 0) -> LenientJsonValue:
+    """Read the value that begins at a place; what follows it does not matter. Raises: LooseError."""
+    at = _skip(text, at)
+    try:
+        value, end = _STRICT.raw_decode(text, at)
+        return LenientJsonValue(value, end)
+    except (ValueError, RecursionError):
+        pass
+    reading = _LooseParser(text)
+    try:
+        value, end = reading.value(at, 0)
+    except LooseError:
+        # Code in a text has quotes of its own, and not every model escapes them.
+        reading = _LooseParser(text, inner_quotes=True)
+        try:
+            value, end = reading.value(at, 0)
+        except LooseError:
+            value, end = _LooseParser(text).value(at, 0)  # what is wrong with it as it stands
+    return LenientJsonValue(value, end, reading.is_open)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    return found.end() if found else at
+
+
+class _LooseParser:
+    """Reads by recursive descent, and forgives."""
+
+    def __init__(self, text: str, *, inner_quotes: bool = False) -> None:
+        """With `inner_quotes` only those end a text that a name, a brace or a bracket follows."""
+        self._text = text
+        self._inner_quotes = inner_quotes
+        self.is_open = False
+
+    def value(self, at: int, depth: int) -> tuple[Any, int]:
+        if depth > _DEPTH_LIMIT:
+            raise LooseError("it is nested too deeply", at)
+        first = self._text[at : at + 1]
+        if first == "{":
+            return self._object(at + 1, depth)
+        if first == "[":
+            return self._array(at + 1, depth)
+        if first in {'"', "'"}:
+            return self._string(at)
+        if number := _NUMBER.match(self._text, at):
+            digits = number[0]
+            return (float(digits) if re.search(r"[.eE]", digits) else int(digits[:300])), number.end()
+        if (word := _WORD.match(self._text, at)) and word[0] in _CONSTANTS:
+            return _CONSTANTS[word[0]], word.end()
+        raise LooseError("it stops in the middle" if not first else f"{first!r} stands where a value belongs", at)
+
+    def _object(self, at: int, depth: int) -> tuple[dict[str, Any], int]:
+        out: dict[str, Any] = {}
+        while True:
+            at = _skip(self._text, at)
+            if (end := self._end(at, "}")) is not None:
+                return out, end
+            key, at = self._key(at)
+            at = _skip(self._text, at)
+            if self._text[at : at + 1] != ":":
+                raise LooseError(f"a colon is missing behind {key!r}", at)
+            out[key], at = self.value(_skip(self._text, at + 1), depth + 1)
+            at = self._comma(at, "}")
+
+    def _array(self, at: int, depth: int) -> tuple[list[Any], int]:
+        out: list[Any] = []
+        while True:
+            at = _skip(self._text, at)
+            if (end := self._end(at, "]")) is not None:
+                return out, end
+            one, at = self.value(at, depth + 1)
+            out.append(one)
+            at = self._comma(at, "]")
+
+    def _end(self, at: int, closing: str) -> int | None:
+        """Where the container is over: behind its brace, or where the text or the tag around it ends without one."""
+        if self._text.startswith(closing, at):
+            return at + 1
+        if at >= len(self._text) or self._text.startswith(("</", "< /", "```", "<|"), at):
+            self.is_open = True
+            return at
+        return None
+
+    def _comma(self, at: int, closing: str) -> int:
+        at = _skip(self._text, at)
+        if self._text.startswith(",", at):
+            return at + 1
+        if self._text.startswith(closing, at) or self._end(at, closing) is not None:
+            return at
+        raise LooseError(f"a comma or {closing!r} is missing", at)
+
+    def _key(self, at: int) -> tuple[str, int]:
+        if self._text[at : at + 1] in {'"', "'"}:
+            return self._string(at, is_key=True)
+        if word := _WORD.match(self._text, at):
+            return word[0], word.end()
+        raise LooseError("a name in quotes is missing", at)
+
+    def _string(self, at: int, *, is_key: bool = False) -> tuple[str, int]:
+        quote = self._text[at]
+        if self._text.startswith(quote * 3, at) and not self._inner_quotes:
+            end = self._text.find(quote * 3, at + 3)
+            if end >= 0:
+                return self._text[at + 3 : end], end + 3
+        pieces: list[str] = []
+        start = at = at + 1
+        while at < len(self._text):
+            char = self._text[at]
+            if char == "\\":
+                pieces.append(self._text[start:at])
+                piece, at = self._escape(at + 1)
+                pieces.append(piece)
+                start = at
+            elif char == quote and (is_key or self._is_last(at, quote)):
+                return "".join([*pieces, self._text[start:at]]), at + 1
+            else:
+                at += 1
+        raise LooseError("a text in quotes has no end", len(self._text))
+
+    def _is_last(self, at: int, quote: str) -> bool:
+        """Does this quote end a text? An apostrophe in the middle of it does not."""
+        if self._inner_quotes:
+            return _FOLLOWING.match(self._text, at + 1) is not None
+        if quote == '"':
+            return True
+        behind = _skip(self._text, at + 1)
+        return behind >= len(self._text) or self._text[behind] in ",:}]" or self._text.startswith("</", behind)
+
+    def _escape(self, at: int) -> tuple[str, int]:
+        char = self._text[at : at + 1]
+        if found := _UNICODE.match(self._text, at):
+            high = int(found[1], 16)
+            if found[2] and 0xD800 <= high < 0xDC00:
+                return chr(0x10000 + ((high - 0xD800) << 10) + int(found[2], 16) - 0xDC00), found.end()
+            return chr(high), at + 5
+        # A backslash that escapes nothing is one of the text, as in an expression that was not escaped.
+        return _ESCAPES.get(char, "\\" + char), at + len(char)
+
 
 _NAME_KEYS = ("name", "tool", "tool_name", "function_name", "function", "recipient_name")
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "params", "input", "tool_input")
@@ -55,20 +226,20 @@ _LIKE_A_CALL = re.compile(
 _CLOSING = re.compile(r"\s*(?:<\s?/[\w:|]+>|<\|/\w+\|>|`{3,}(?=\s*<))")
 
 
-class Named(NamedTuple):
+class TextCall(NamedTuple):
     """A tool's name and its arguments, as they were written."""
 
     name: str
     values: dict[str, Any]
 
 
-class Block(NamedTuple):
+class CallBlock(NamedTuple):
     """A part of a text that is a call, or several, or meant to be one."""
 
     start: int
     end: int
     form: str
-    calls: tuple[Named, ...] = ()
+    calls: tuple[TextCall, ...] = ()
     fault: str = ""
     """Why it is no call; empty where it is one."""
     name: str = ""
@@ -77,9 +248,9 @@ class Block(NamedTuple):
     """The call without what marks it as one."""
 
 
-def find(text: str) -> list[Block]:
+def find(text: str) -> list[CallBlock]:
     """Every call in a text, in order. What is quoted, in code of other languages or in a table, is none."""
-    out: list[Block] = []
+    out: list[CallBlock] = []
     at = 0
     while (opening := _OPENING.search(text, at)) is not None:
         block = None
@@ -97,9 +268,9 @@ def find(text: str) -> list[Block]:
     return out
 
 
-def trailing(text: str, blocks: list[Block]) -> list[Block]:
+def trailing(text: str, blocks: list[CallBlock]) -> list[CallBlock]:
     """The calls that a text ends with."""
-    run: list[Block] = []
+    run: list[CallBlock] = []
     for block in reversed(blocks):
         if not (GAP.match(text, block.end, run[0].start) if run else END.match(text, block.end)):
             break
@@ -107,9 +278,9 @@ def trailing(text: str, blocks: list[Block]) -> list[Block]:
     return run
 
 
-def leading(text: str, blocks: list[Block]) -> list[Block]:
+def leading(text: str, blocks: list[CallBlock]) -> list[CallBlock]:
     """The first calls of a text, up to the first words behind them. Objects without a mark do not count."""
-    run: list[Block] = []
+    run: list[CallBlock] = []
     for block in blocks:
         if run and not GAP.match(text, run[-1].end, block.start):
             break
@@ -124,7 +295,7 @@ def example(form: str, name: str, parameters: Mapping[str, str]) -> str:
     return _EXAMPLES.get(form, _EXAMPLES["tag"])(name, parameters)
 
 
-def _skip(text: str, at: int, what: str = r"\s*") -> int:
+def _text_calls_skip(text: str, at: int, what: str = r"\s*") -> int:
     found = re.compile(what).match(text, at)
     return found.end() if found is not None else at
 
@@ -149,9 +320,9 @@ def _fence_end(text: str, opening: re.Match[str], at: int) -> tuple[int, int]:
     return close.span() if close is not None else (len(text), len(text))
 
 
-def _fenced(text: str, opening: re.Match[str]) -> Block | None:
+def _fenced(text: str, opening: re.Match[str]) -> CallBlock | None:
     """The call that is all that a fenced block holds."""
-    inside = _skip(text, opening.end())
+    inside = _text_calls_skip(text, opening.end())
     if text[inside : inside + 1] in {"{", "["} and (found := _objects(text, inside, "fence")) is not None:
         # From behind the call: what it writes into a file may have fences of its own.
         close, end = _fence_end(text, opening, found.end)
@@ -159,7 +330,7 @@ def _fenced(text: str, opening: re.Match[str]) -> Block | None:
         return found._replace(start=opening.start(), end=end) if is_alone else None
     close, end = _fence_end(text, opening, opening.end())
     body = text[inside:close].strip()
-    blocks: list[Block] = []
+    blocks: list[CallBlock] = []
     if opening["lang"].strip().lower() == "tool_code":
         python = _python(re.sub(r"\Aprint\((.*)\)\Z", r"\1", body, flags=re.DOTALL), 0)
         blocks = [python] if python is not None else []
@@ -171,10 +342,10 @@ def _fenced(text: str, opening: re.Match[str]) -> Block | None:
     calls = tuple(call for block in blocks for call in block.calls)
     fault = next((block.fault for block in blocks if block.fault), "")
     name = next((block.name for block in blocks if block.name), "")
-    return Block(opening.start(), end, "fence", () if fault else calls, fault, name, body)
+    return CallBlock(opening.start(), end, "fence", () if fault else calls, fault, name, body)
 
 
-def _read(text: str, opening: re.Match[str]) -> Block | None:
+def _read(text: str, opening: re.Match[str]) -> CallBlock | None:
     start, at = opening.span()
     if opening["tag"]:
         block = _tagged(text, at)
@@ -193,14 +364,14 @@ def _read(text: str, opening: re.Match[str]) -> Block | None:
     return block._replace(start=start, payload=block.payload or text[start : block.end]) if block is not None else None
 
 
-def _tagged(text: str, at: int) -> Block | None:
+def _tagged(text: str, at: int) -> CallBlock | None:
     """What stands in `<tool_call>` and its like: an object, several, a list, or one of the other forms."""
-    at = _skip(text, at)
+    at = _text_calls_skip(text, at)
     inner = _OPENING.match(text, at)
     if inner is not None and not (inner["fence"] or inner["bare"] or inner["list"]):
         block = _read(text, inner)
         return _closed(text, block) if block is not None else None
-    at = _skip(text, at, r"(?:`{3,}\w*)?\s*")
+    at = _text_calls_skip(text, at, r"(?:`{3,}\w*)?\s*")
     if text[at : at + 1] in {"{", "["}:
         found = _objects(text, at, "tag", is_marked=True)
         return _closed(text, found) if found is not None else None
@@ -210,7 +381,7 @@ def _tagged(text: str, at: int) -> Block | None:
     return None
 
 
-def _closed(text: str, block: Block) -> Block:
+def _closed(text: str, block: CallBlock) -> CallBlock:
     """The block with the tags that close it."""
     end = block.end
     while (closing := _CLOSING.match(text, end)) is not None:
@@ -218,9 +389,9 @@ def _closed(text: str, block: Block) -> Block:
     return block._replace(end=end)
 
 
-def _objects(text: str, at: int, form: str, *, is_marked: bool = False) -> Block | None:
+def _objects(text: str, at: int, form: str, *, is_marked: bool = False) -> CallBlock | None:
     """Objects with a name and arguments, one after the other, or a list of them."""
-    calls: list[Named] = []
+    calls: list[TextCall] = []
     start = end = at
     while text[at : at + 1] in {"{", "["}:
         try:
@@ -234,19 +405,19 @@ def _objects(text: str, at: int, form: str, *, is_marked: bool = False) -> Block
         if is_open and not is_marked and form == "bare":
             return _broken(text, at, form, "braces are missing at its end", is_marked=False)
         calls += [one for one in named if one is not None]
-        at = _skip(text, end, r"[\s,;]*")
-    return Block(at, end, form, tuple(calls), payload=text[start:end]) if calls else None
+        at = _text_calls_skip(text, end, r"[\s,;]*")
+    return CallBlock(at, end, form, tuple(calls), payload=text[start:end]) if calls else None
 
 
-def _broken(text: str, at: int, form: str, fault: str, *, is_marked: bool) -> Block | None:
+def _broken(text: str, at: int, form: str, fault: str, *, is_marked: bool) -> CallBlock | None:
     """Something that is no call; None where it does not even look like one."""
     like = _LIKE_A_CALL.match(text, at)
     if like is None or not (is_marked or like["arguments"]):
         return None
-    return Block(at, len(text), form, (), fault, _plain(like[1]))
+    return CallBlock(at, len(text), form, (), fault, _plain(like[1]))
 
 
-def _named(value: Any, *, is_marked: bool) -> Iterator[Named | None]:
+def _named(value: Any, *, is_marked: bool) -> Iterator[TextCall | None]:
     """The calls that a value holds; None for what is none."""
     if isinstance(value, list):
         for one in value:
@@ -261,65 +432,67 @@ def _named(value: Any, *, is_marked: bool) -> Iterator[Named | None]:
         yield _call_of(value, is_marked=is_marked)
 
 
-def _call_of(value: dict[str, Any], *, is_marked: bool) -> Named | None:
+def _call_of(value: dict[str, Any], *, is_marked: bool) -> TextCall | None:
     """The call that an object is. Without a mark it has arguments, and nothing that calls do not have."""
     name = next((value[key] for key in _NAME_KEYS if isinstance(value.get(key), str)), "")
     given = next((key for key in _ARGUMENT_KEYS if key in value), "")
     if not name or not (is_marked or (given and value.keys() <= _BESIDE)):
         return None
     if not given:
-        return Named(_plain(name), {key: one for key, one in value.items() if key not in {*_NAME_KEYS, "id", "type"}})
+        return TextCall(
+            _plain(name), {key: one for key, one in value.items() if key not in {*_NAME_KEYS, "id", "type"}}
+        )
     arguments = value[given] or {}
     if isinstance(arguments, str):
         try:
             arguments = read(arguments).value
         except LooseError:
             return None
-    return Named(_plain(name), arguments) if isinstance(arguments, dict) else None
+    return TextCall(_plain(name), arguments) if isinstance(arguments, dict) else None
 
 
 def _plain(name: str) -> str:
     return name.removeprefix("functions.").removeprefix("default_api.")
 
 
-def _arguments(text: str, at: int, form: str, name: str) -> Block:
+def _arguments(text: str, at: int, form: str, name: str) -> CallBlock:
     """A name that is known already, and its arguments as an object."""
-    at = _skip(text, at)
+    at = _text_calls_skip(text, at)
     name = _plain(name)
     try:
         value, end, is_open = read(text, at)
     except LooseError as error:
-        return Block(at, len(text), form, (), f"its JSON cannot be read: {error}", name)
+        return CallBlock(at, len(text), form, (), f"its JSON cannot be read: {error}", name)
     if is_open and not value:
-        return Block(at, end, form, (), "its JSON stops in the middle", name)
+        return CallBlock(at, end, form, (), "its JSON stops in the middle", name)
     if not isinstance(value, dict):
-        return Block(at, end, form, (), "its arguments are no object", name)
-    return Block(at, end, form, (Named(name, value),))
+        return CallBlock(at, end, form, (), "its arguments are no object", name)
+    return CallBlock(at, end, form, (TextCall(name, value),))
 
 
-def _parameters(text: str, at: int, form: str, name: str) -> Block:
+def _parameters(text: str, at: int, form: str, name: str) -> CallBlock:
     """`<parameter=x>value</parameter>` and its like, or an object in their place."""
     name = _plain(name)
-    at = _skip(text, at)
+    at = _text_calls_skip(text, at)
     if text[at : at + 1] == "{":
         return _closed(text, _arguments(text, at, form, name))
     values: dict[str, Any] = {}
-    while one := _PARAMETER.match(text, _skip(text, at)):
+    while one := _PARAMETER.match(text, _text_calls_skip(text, at)):
         # With a line of its own for the tags, the line ends beside them are not the value's.
         own_lines = re.fullmatch(r"\r?\n(.*?)\r?\n?", one["value"], re.DOTALL)
         values[one["name"].strip()] = own_lines[1] if own_lines is not None else one["value"]
         at = one.end()
-    block = _closed(text, Block(at, at, form, (Named(name, values),)))
+    block = _closed(text, CallBlock(at, at, form, (TextCall(name, values),)))
     if not values and block.end == at:
         return block._replace(calls=(), fault="it has neither parameters nor an end", name=name)
     return block
 
 
-def _mistral(text: str, at: int) -> Block | None:
-    at = _skip(text, at)
+def _mistral(text: str, at: int) -> CallBlock | None:
+    at = _text_calls_skip(text, at)
     if text[at : at + 1] in {"{", "["}:
         return _objects(text, at, "mistral", is_marked=True)
-    calls: list[Named] = []
+    calls: list[TextCall] = []
     end = at
     while named := re.compile(
         r"\s*(?:\[TOOL_CALLS\]\s*)?([\w.-]+)\s*(?:\[CALL_ID\]\w*\s*)?(?:\[ARGS\]\s*)?(?=\{)"
@@ -329,36 +502,36 @@ def _mistral(text: str, at: int) -> Block | None:
             return block
         calls += block.calls
         end = block.end
-    return Block(at, end, "mistral", tuple(calls)) if calls else None
+    return CallBlock(at, end, "mistral", tuple(calls)) if calls else None
 
 
-def _python(text: str, at: int) -> Block | None:
+def _python(text: str, at: int) -> CallBlock | None:
     """`[read(path="a"), ...]`, or one call of that kind."""
     end = _balanced(text, at)
     if end is None:
         name = re.compile(r"\[?\s*([A-Za-z_][\w.]*)\(").match(text, at)
-        return Block(at, len(text), "python", (), "its brackets have no end", _plain(name[1])) if name else None
+        return CallBlock(at, len(text), "python", (), "its brackets have no end", _plain(name[1])) if name else None
     try:
         tree = ast.parse(text[at:end].strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         name = re.compile(r"\[?\s*([A-Za-z_][\w.]*)\(").match(text, at)
-        return Block(at, end, "python", (), "it is no list of calls", _plain(name[1])) if name else None
+        return CallBlock(at, end, "python", (), "it is no list of calls", _plain(name[1])) if name else None
     calls = []
     for one in tree.elts if isinstance(tree, ast.List) else [tree]:
         if not isinstance(one, ast.Call):
             return None
         name_of = _plain(ast.unparse(one.func))
         if one.args or any(keyword.arg is None for keyword in one.keywords):
-            return Block(at, end, "python", (), "its arguments have no names", name_of)
+            return CallBlock(at, end, "python", (), "its arguments have no names", name_of)
         try:
             values = {str(keyword.arg): _literal(keyword.value) for keyword in one.keywords}
         except (ValueError, TypeError, RecursionError):
-            return Block(at, end, "python", (), "its arguments are no plain values", name_of)
-        calls.append(Named(name_of, values))
+            return CallBlock(at, end, "python", (), "its arguments are no plain values", name_of)
+        calls.append(TextCall(name_of, values))
     if not calls:
         return None
     closing = re.compile(r"\s*<\|python_end\|>").match(text, end)
-    return Block(at, closing.end() if closing else end, "python", tuple(calls), payload=text[at:end])
+    return CallBlock(at, closing.end() if closing else end, "python", tuple(calls), payload=text[at:end])
 
 
 class _Constants(ast.NodeTransformer):

@@ -1,4 +1,4 @@
-"""A conversation in no API's words: what every wire format is read into and written from."""
+"""Define the API-neutral conversation, requests, answers and stream deltas of all wire formats."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -6,28 +6,6 @@ from typing import Any, Literal
 import msgspec
 
 from ferrule.core.content import Cache, Document, Extra, Image, Text
-
-__all__ = [
-    "Asked",
-    "Cache",
-    "Choice",
-    "Content",
-    "Definition",
-    "Document",
-    "Extra",
-    "Foreign",
-    "Format",
-    "Image",
-    "Part",
-    "Reason",
-    "Result",
-    "Said",
-    "Text",
-    "Thinking",
-    "Turn",
-    "Usage",
-    "Use",
-]
 
 
 class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
@@ -108,7 +86,7 @@ class Definition(msgspec.Struct, frozen=True):
     """Does it run inside of the API that `extra` names? It cannot be offered to any other."""
 
 
-class Choice(msgspec.Struct, frozen=True):
+class ToolChoice(msgspec.Struct, frozen=True):
     """Whether the model may, must or must not use a tool."""
 
     kind: Literal["auto", "any", "none", "tool"] = "auto"
@@ -118,7 +96,7 @@ class Choice(msgspec.Struct, frozen=True):
     extra: Extra | None = None
 
 
-class Format(msgspec.Struct, frozen=True):
+class ResponseFormat(msgspec.Struct, frozen=True):
     """What form the answer must have: any text, any JSON, or JSON of a schema."""
 
     kind: Literal["text", "json", "schema"]
@@ -142,13 +120,13 @@ Reason = Literal["end", "tools", "length", "refused", "stopped"]
 """Why a model stopped: done, wants tools run, out of tokens, refused by a filter, met a stop word."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is sent to a model."""
 
     model: str
     turns: tuple[Turn, ...]
     definitions: tuple[Definition, ...] = ()
-    choice: Choice | None = None
+    choice: ToolChoice | None = None
     max_tokens: int | None = None
     thinking_tokens: int | None = None
     effort: str = ""
@@ -168,7 +146,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """How many answers are wanted."""
     logprobs: bool | None = None
     top_logprobs: int | None = None
-    format: Format | None = None
+    format: ResponseFormat | None = None
     verbosity: str = ""
     user: str = ""
     """Who the request is made for, by a name that tells the API nothing else."""
@@ -181,7 +159,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     extra: Extra | None = None
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class ModelResponse(msgspec.Struct, frozen=True, kw_only=True):
     """What a model sent back."""
 
     id: str
@@ -189,3 +167,81 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[Part, ...]
     reason: Reason
     usage: Usage = Usage()
+
+
+class AnswerStart(msgspec.Struct, frozen=True):
+    """The answer begins."""
+
+    id: str
+    model: str
+    usage: Usage = Usage()
+    """What is counted already, for APIs that say so at once; `Ended` counts all of it."""
+
+
+class TextPiece(msgspec.Struct, frozen=True):
+    """More words."""
+
+    text: str
+
+
+class ThinkingPiece(msgspec.Struct, frozen=True):
+    """More thinking; a signature comes with or after its last words."""
+
+    text: str
+    signature: str = ""
+    sealed: str = ""
+    wire: str = ""
+    """The wire that it came on; only there a signature means anything."""
+
+
+class UseBegun(msgspec.Struct, frozen=True):
+    """A call whose id and name are known. `at` numbers the calls of the answer from 0, in the order of their begin."""
+
+    at: int
+    id: str
+    name: str
+    is_text: bool = False
+    """Is the input free text and not JSON?"""
+    namespace: str = ""
+    """The bundle of tools that the name is of, for APIs that have bundles."""
+
+
+class UsePiece(msgspec.Struct, frozen=True):
+    """More of a call's input, as text; the pieces together are its JSON."""
+
+    at: int
+    text: str
+
+
+class UseEnded(msgspec.Struct, frozen=True):
+    """A call's input is complete."""
+
+    at: int
+    cut: bool = False
+    """Did the answer stop in the middle of the input? Then the call must not be run."""
+
+
+class ForeignBlock(msgspec.Struct, frozen=True):
+    """A whole block or item that only one API knows. Other APIs are not told of it."""
+
+    wire: str
+    block: dict[str, Any]
+
+
+class AnswerEnd(msgspec.Struct, frozen=True):
+    """The answer is complete. It is the last delta, and there is always one."""
+
+    reason: Reason
+    usage: Usage = Usage()
+    skipped: int = 0
+    """Events that nobody could read. All others were; nothing else is missing."""
+
+
+class Broke(msgspec.Struct, frozen=True):
+    """The answer broke off. `Ended` still follows; a writer says the error, and nothing behind it."""
+
+    message: str
+    kind: str = ""
+
+
+Delta = AnswerStart | TextPiece | ThinkingPiece | UseBegun | UsePiece | UseEnded | ForeignBlock | AnswerEnd | Broke

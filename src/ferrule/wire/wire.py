@@ -2,11 +2,11 @@
 
 from types import ModuleType
 
-from ferrule.core.call import Call
+from ferrule.core.call import Call, Reply
+from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
 from ferrule.core.face import Face
-from ferrule.core.reply import Reply
-from ferrule.wire.turn import Definition, Result, Text, Use
+from ferrule.wire.turn import Definition, Result, Use
 
 WIRES = {
     "anthropic": "ferrule.wire.anthropic",

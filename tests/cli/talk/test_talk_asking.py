@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from ferrule.cli.talk.asking import InPerson
-from ferrule.cli.talk.keys import Presses
-from ferrule.cli.talk.line import plain
+from ferrule.cli.talk.keyboard import Presses
+from ferrule.cli.talk.questions import InPerson
+from ferrule.cli.talk.text import plain
 from ferrule.core.access import Access
-from ferrule.core.people import Choice, Option
-from ferrule.permissions.asker import Answer, Question, visible
+from ferrule.core.services import Choice, Option
+from ferrule.permissions.ask import Answer, Question, visible
 
 
 class Person:

@@ -6,13 +6,13 @@ import re
 import pytest
 from tests.cli.talk.typing_front import talk
 
-from ferrule.cli.talk import bang
+from ferrule.cli.talk import own_commands
 from ferrule.core.call import Call
-from ferrule.engine import Engine
+from ferrule.engine.engine import Engine
 from ferrule.models.cues import said
-from ferrule.models.scripted import Scripted
-from ferrule.permissions.asker import Everybody
-from ferrule.support.tasks import Tasks
+from ferrule.models.recorder import Scripted
+from ferrule.permissions.ask import Everybody
+from ferrule.system.tasks import Tasks
 
 
 def heard(scripted):
@@ -32,7 +32,7 @@ def heard(scripted):
     ],
 )
 def test_a_command_is_told_from_words(text, found):
-    assert bang.split(text) == found
+    assert own_commands.split(text) == found
 
 
 async def test_a_command_runs_unasked_is_shown_and_goes_to_the_model_as_data(tmp_path):
@@ -100,7 +100,7 @@ async def test_of_a_command_in_the_background_the_user_reads_what_they_can_type(
         while not engine.background():
             assert not running.done(), running.result()
             await asyncio.sleep(0.01)
-        rows = bang.shown((await running)[0])
+        rows = own_commands.shown((await running)[0])
 
     (row,) = ["".join(text for _, text in row).strip() for row in rows]
     assert re.fullmatch(r"In the background, as (?:(\w+): /tasks \1|session ID 1: /tasks) shows what it prints\.", row)

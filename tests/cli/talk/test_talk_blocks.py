@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.cli.talk import blocks as module
-from ferrule.cli.talk.blocks import Blocks
-from ferrule.cli.talk.markdown import Drawer
+from ferrule.cli.talk import markdown as module
+from ferrule.cli.talk.markdown import Blocks, Drawer
 
 DOCUMENTS = {
     "paragraphs": "One *two*\nthree.\n\nFour\n",

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from ferrule.cli.talk.changes import changes
-from ferrule.workspace.journal import Journal, Node, NodeChange, Origin
-from ferrule.workspace.ledger import fingerprint
+from ferrule.cli.talk.commands import changes
+from ferrule.files.journal import Journal, Node, NodeChange, WriteOrigin
+from ferrule.files.ledger import fingerprint
 
 
 def file(raw):
@@ -15,7 +15,7 @@ def file(raw):
 
 @pytest.fixture
 def journal(tmp_path):
-    return Journal(str(tmp_path / "journal"), keep_bytes=1 << 20, keep_days=30, origin=Origin("T-1"))
+    return Journal(str(tmp_path / "journal"), keep_bytes=1 << 20, keep_days=30, origin=WriteOrigin("T-1"))
 
 
 def ran(journal, path, before, after):
@@ -68,7 +68,7 @@ def test_what_was_changed_after_a_command_is_not_taken_for_its_own(journal, tmp_
 def test_the_writes_of_another_conversation_are_not_shown(journal, tmp_path):
     (tmp_path / "a").write_bytes(b"new\n")
     ran(journal, tmp_path / "a", None, file(b"new\n"))
-    other = Journal(journal.folder, keep_bytes=1 << 20, keep_days=30, origin=Origin("T-2"))
-    same = Journal(journal.folder, keep_bytes=1 << 20, keep_days=30, origin=Origin("T-1"))
+    other = Journal(journal.folder, keep_bytes=1 << 20, keep_days=30, origin=WriteOrigin("T-2"))
+    same = Journal(journal.folder, keep_bytes=1 << 20, keep_days=30, origin=WriteOrigin("T-1"))
 
     assert (rows(other), rows(same)[-1]) == ([], "+new")

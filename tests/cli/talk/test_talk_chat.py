@@ -8,10 +8,10 @@ import pytest
 from tests.cli.talk.terminals import Pty
 
 from ferrule.cli.main import run
-from ferrule.cli.talk.changes import changes
-from ferrule.engine import Engine
-from ferrule.permissions.asker import Everybody
-from ferrule.workspace.journal import Journal
+from ferrule.cli.talk.commands import changes
+from ferrule.engine.engine import Engine
+from ferrule.files.journal import Journal
+from ferrule.permissions.ask import Everybody
 
 FERRULE = [sys.executable, "-m", "ferrule"]
 

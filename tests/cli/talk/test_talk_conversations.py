@@ -15,8 +15,9 @@ from tests.cli.test_chat_tmux import READY, project, script, submit, terminal  #
 
 from ferrule.cli.talk.conversations import age
 from ferrule.models.cues import said
-from ferrule.models.scripted import Scripted
-from ferrule.workspace.thread_store import Item, ThreadStore
+from ferrule.models.recorder import Scripted
+from ferrule.tools.threads.store import ThreadStore
+from ferrule.tools.threads.thread import Item
 
 PARSER = "T-11111111-0000-0000-0000-000000000000"
 PRICES = "T-22222222-0000-0000-0000-000000000000"

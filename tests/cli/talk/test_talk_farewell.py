@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import pytest
 from tests.cli.test_chat_tmux import EDIT, READ, script
 
-from ferrule.cli.talk.farewell import Farewell, changed_files
-from ferrule.cli.talk.line import laid, plain
-from ferrule.engine import Engine
-from ferrule.permissions.asker import Everybody
-from ferrule.workspace.journal import Journal
+from ferrule.cli.talk.chat import Farewell, changed_files
+from ferrule.cli.talk.text import laid, plain
+from ferrule.engine.engine import Engine
+from ferrule.files.journal import Journal
+from ferrule.permissions.ask import Everybody
 
 
 def shown(farewell, width=80):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.cli.talk.typing_front import talk
 
-from ferrule.cli.talk.asking import InPerson
-from ferrule.models.scripted import Scripted
+from ferrule.cli.talk.questions import InPerson
+from ferrule.models.recorder import Scripted
 
 SCRIPT = Path(__file__).parents[2] / "sources" / "mcp" / "hostile.py"
 

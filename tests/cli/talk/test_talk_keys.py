@@ -11,13 +11,12 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from ferrule.agent_settings import Terminal
 from ferrule.cli.talk import screen as screens
-from ferrule.cli.talk.keyboard import Keyboard
-from ferrule.cli.talk.keys import pasted
-from ferrule.cli.talk.line import BLANK, line
-from ferrule.cli.talk.lines import Lines
+from ferrule.cli.talk.events import ChatTranscript
+from ferrule.cli.talk.keyboard import Keyboard, pasted
 from ferrule.cli.talk.live import Live
+from ferrule.cli.talk.text import BLANK, line
+from ferrule.settings.schema import TerminalSettings
 
 ESC, CUT = "\x1b", "\x1b["
 
@@ -168,7 +167,7 @@ def test_escape_waits_longer_over_a_network(monkeypatch):
     assert Keyboard().application.ttimeoutlen > 0.1
 
 
-VIM = Terminal(keys="vim", title=False, notify="off")
+VIM = TerminalSettings(keys="vim", title=False, notify="off")
 
 
 @pytest.mark.parametrize(
@@ -240,7 +239,7 @@ async def test_words_that_are_typed_to_an_open_question_are_no_answer(monkeypatc
 async def test_a_question_has_one_blank_row_above_it_and_nothing_that_seems_to_work(monkeypatch):
     board, _ = await pressed(monkeypatch)
     clock = iter(range(10))
-    live = Live(Lines(lambda: 0.0), lambda *_: [], lambda: next(clock), colour=False)
+    live = Live(ChatTranscript(lambda: 0.0), lambda *_: [], lambda: next(clock), colour=False)
     live.is_asked = lambda: board.asks
     board.live = live.rows
 

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ferrule.cli.talk import line as module
-from ferrule.cli.talk.line import (
+from ferrule.cli.talk import text as module
+from ferrule.cli.talk.text import (
     BLANK,
     Spaced,
-    Whole,
+    UnbrokenLine,
     cut,
     diff_lines,
     fitted,
@@ -68,7 +68,7 @@ def test_the_rest_of_a_long_row_of_a_diff_does_not_look_like_another_row(row, ro
 
 
 def test_a_whole_line_breaks_at_blanks_that_leave_no_gap_in_its_next_row():
-    whole = Whole(line("one two three", ("dim", "  four")))
+    whole = UnbrokenLine(line("one two three", ("dim", "  four")))
     rows = [plain(row) for row in laid([whole], 13)]
 
     assert rows == ["one two three", "      four"]

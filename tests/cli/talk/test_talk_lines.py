@@ -4,11 +4,11 @@ import pytest
 
 from ferrule.agent import events as told
 from ferrule.agent.events import Spent
-from ferrule.cli.talk.line import fitted, laid, plain
-from ferrule.cli.talk.lines import Lines, Picture, Prose
+from ferrule.cli.talk.events import ChatTranscript, Prose, TerminalPicture
+from ferrule.cli.talk.text import fitted, laid, plain
 from ferrule.core import events as calls
-from ferrule.core.reply import Failure, Reply
-from ferrule.wire.turn import Said, Usage
+from ferrule.core.call import Failure, Reply
+from ferrule.wire.turn import ModelResponse, Usage
 
 T = "T-main"
 CHILD = "T-child"
@@ -19,7 +19,7 @@ class Stage:
 
     def __init__(self):
         self.now = 100.0
-        self.lines = Lines(lambda: self.now)
+        self.lines = ChatTranscript(lambda: self.now)
         self.printed = []
 
     def play(self, *events):
@@ -30,7 +30,7 @@ class Stage:
             for piece in self.lines.feed(event):
                 if isinstance(piece, Prose):
                     self.printed += ["~" * piece.dim + row for row in piece.source.rstrip().split("\n")]
-                elif isinstance(piece, Picture):
+                elif isinstance(piece, TerminalPicture):
                     self.printed.append(f"[{piece.image}]")
                 else:
                     self.printed.append(plain(fitted(piece, 70)))
@@ -52,7 +52,7 @@ def spoke(text):
 
 
 def turn_ended(thread=T, turns=1, tokens=100):
-    said = Said(id="", model="m", parts=(), reason="end")
+    said = ModelResponse(id="", model="m", parts=(), reason="end")
     return told.TurnEnded(thread=thread, said=said, spent=Spent(turns, Usage(tokens, 0)))
 
 

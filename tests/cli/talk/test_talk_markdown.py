@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.cli.talk.line import harmless
 from ferrule.cli.talk.markdown import Drawer
+from ferrule.cli.talk.text import harmless
 
 COLOUR = re.compile("\x1b\\[[0-9;]*m")
 EVIL = [

@@ -7,10 +7,10 @@ import threading
 import pytest
 from tests.cli.talk.typing_front import talk
 
-from ferrule.agent_settings import ModelHost, Models
-from ferrule.cli.talk.model_list import known, usable
+from ferrule.cli.talk.inventory import known, usable
 from ferrule.models.hosts import ROWS
-from ferrule.models.scripted import Scripted
+from ferrule.models.recorder import Scripted
+from ferrule.settings.schema import ModelHost, Models
 
 
 @pytest.fixture

@@ -7,17 +7,8 @@ import time
 import pytest
 from tests.cli.test_chat_tmux import EDIT, READ, answer_when_quiet, script
 
-from ferrule.agent_settings import Terminal
-from ferrule.cli.talk.notifications import (
-    BELL,
-    FOCUS_OFF,
-    FOCUS_ON,
-    Notifier,
-    has_title,
-    notification,
-    short,
-    title,
-)
+from ferrule.cli.talk.screen import BELL, FOCUS_OFF, FOCUS_ON, Notifier, has_title, notification, short, title
+from ferrule.settings.schema import TerminalSettings
 
 OSC9 = "\x1b]9;A question\x07"
 OSC777 = "\x1b]777;notify;Ferrule;A question\x07"
@@ -82,7 +73,7 @@ class Scene:
         self.wrote: list[str] = []
         self.can_write = can_write
         self.notifier = Notifier(self._write, lambda: self.now, environment={"TERM": "xterm"})
-        self.notifier.begin(Terminal(**{"notify": "osc9", **settings}), "/home/me/shop")
+        self.notifier.begin(TerminalSettings(**{"notify": "osc9", **settings}), "/home/me/shop")
         self.wrote.clear()
 
     def _write(self, sequence):

@@ -5,7 +5,7 @@ import sys
 import pytest
 from tests.cli.talk.test_talk_lines import Stage, began, called, done, prepared
 
-from ferrule.cli.talk import pager
+from ferrule.cli.talk import screen
 from ferrule.core import events as calls
 
 
@@ -47,13 +47,13 @@ def test_a_row_that_leaves_lines_out_says_what_shows_them():
 def test_a_pager_gets_all_pieces_and_nothing_that_steers_the_terminal(tmp_path):
     code = "import sys; open(sys.argv[1], 'wb').write(sys.stdin.buffer.read())"
 
-    pager.show(["a\x1b[2J\n", "b\x1b[31mc\n"], [sys.executable, "-c", code, str(tmp_path / "out")])
+    screen.show(["a\x1b[2J\n", "b\x1b[31mc\n"], [sys.executable, "-c", code, str(tmp_path / "out")])
 
     assert (tmp_path / "out").read_text() == "a\nb\x1b[31mc\n"
 
 
 def test_a_pager_that_is_left_early_is_no_error():
-    pager.show(("x" * 100_000 for _ in range(20)), [sys.executable, "-c", ""])
+    screen.show(("x" * 100_000 for _ in range(20)), [sys.executable, "-c", ""])
 
 
 @pytest.mark.parametrize(
@@ -66,4 +66,4 @@ def test_a_pager_that_is_left_early_is_no_error():
 def test_the_users_pager_is_used(chosen, command, monkeypatch):
     monkeypatch.setenv("PAGER", chosen)
 
-    assert pager.pager() == command
+    assert screen.pager() == command

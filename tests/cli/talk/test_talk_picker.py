@@ -11,14 +11,14 @@ from prompt_toolkit.output import DummyOutput
 
 from ferrule.cli.talk import screen as screens
 from ferrule.cli.talk.keyboard import Keyboard
-from ferrule.cli.talk.line import line, plain, wide
-from ferrule.cli.talk.picker import Picker, Row, Scope, pick_by_number
+from ferrule.cli.talk.picker import Picker, PickerRow, Scope, pick_by_number
+from ferrule.cli.talk.text import line, plain, wide
 
 UP, DOWN, PAGE_UP, PAGE_DOWN, ESC, ENTER = "\x1b[A", "\x1b[B", "\x1b[5~", "\x1b[6~", "\x1b", "\r"
 
 
 def row(value, search="", detail=""):
-    return Row(value, line(("give", f"{value} is a row")), search, detail)
+    return PickerRow(value, line(("give", f"{value} is a row")), search, detail)
 
 
 COLOURS = [row(name) for name in ("red", "green", "blue", "grey")]
@@ -155,7 +155,7 @@ WORDS = st.text(st.sampled_from("ab 三é\u200d👩\x1b\n\t"), max_size=150)
 )
 @settings(max_examples=100, deadline=None)
 def test_what_is_shown_has_room_and_has_the_marked_row(names, width, most, moves):
-    rows = [Row(str(at), line(("cyan", "3h  "), ("give", name)), detail=name) for at, name in enumerate(names)]
+    rows = [PickerRow(str(at), line(("cyan", "3h  "), ("give", name)), detail=name) for at, name in enumerate(names)]
     picker = Picker("Which?", rows)
     for move in moves:
         picker.move(move)

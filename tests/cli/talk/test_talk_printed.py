@@ -2,8 +2,8 @@
 
 import pytest
 
-from ferrule.cli.talk.line import laid, plain
-from ferrule.cli.talk.printed import printed_rows
+from ferrule.cli.talk.events import printed_rows
+from ferrule.cli.talk.text import laid, plain
 
 NUMBERS = "".join(f"{number}\n" for number in range(30))
 

@@ -5,9 +5,9 @@ import subprocess
 import pytest
 from tests.cli.talk.typing_front import talk
 
-from ferrule.cli.talk.prompts import branches
+from ferrule.cli.talk.own_commands import branches
 from ferrule.models.cues import calls, said
-from ferrule.models.scripted import Scripted
+from ferrule.models.recorder import Scripted
 
 
 def git(folder, *words):

@@ -11,8 +11,8 @@ from tests.cli.talk.typing_front import talk
 from tests.cli.test_chat_tmux import EDIT, READ, READY, project, script, submit, terminal  # noqa: F401 - fixtures
 
 from ferrule.models.cues import calls, said
-from ferrule.models.scripted import Scripted
-from ferrule.workspace.thread_store import ThreadStore
+from ferrule.models.recorder import Scripted
+from ferrule.tools.threads.store import ThreadStore
 
 
 def write(name, content):

@@ -8,10 +8,10 @@ import pytest
 from tests.cli.talk.test_talk_rewind import model
 
 from ferrule.agent.session import Session
-from ferrule.cli.talk.line import plain
-from ferrule.cli.talk.status import Beside, Part, Port, _background, fit, status
+from ferrule.cli.talk.status import Beside, Port, StatusSegment, _background, fit, status
+from ferrule.cli.talk.text import plain
 from ferrule.models.cues import said
-from ferrule.permissions.asker import Everybody
+from ferrule.permissions.ask import Everybody
 
 
 def written(parts):
@@ -19,7 +19,7 @@ def written(parts):
 
 
 def part(rank, whole, short=None):
-    return Part(rank, (("", whole),), (("", whole if short is None else short),))
+    return StatusSegment(rank, (("", whole),), (("", whole if short is None else short),))
 
 
 PARTS = [

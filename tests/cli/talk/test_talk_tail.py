@@ -1,18 +1,19 @@
 """The end of an earlier conversation: what was typed, what was called, and what became of it."""
 
-from ferrule.agent.compacting import SUMMED_UP
-from ferrule.agent.history import STOPPED_BEFORE
-from ferrule.cli.talk.bang import OUTSIDE, TOLD
-from ferrule.cli.talk.line import plain
-from ferrule.cli.talk.lines import Picture, Prose
-from ferrule.cli.talk.tail import tail
+from ferrule.agent.compaction import SUMMED_UP
+from ferrule.agent.conversation import STOPPED_BEFORE
+from ferrule.cli.talk.events import Prose, TerminalPicture
+from ferrule.cli.talk.live import tail
+from ferrule.cli.talk.own_commands import OUTSIDE, TOLD
+from ferrule.cli.talk.text import plain
+from ferrule.core.content import Text
 from ferrule.flow import CHANGED_COMMAND
-from ferrule.wire.turn import Result, Text, Turn, Use
+from ferrule.wire.turn import Result, Turn, Use
 
 
 def shown(*turns, typed=None, written=()):
     pieces = tail(turns, "/w", typed, written)
-    return [plain(piece) for piece in pieces if not isinstance(piece, Prose | Picture)]
+    return [plain(piece) for piece in pieces if not isinstance(piece, Prose | TerminalPicture)]
 
 
 def test_a_command_that_the_user_has_changed_is_shown_with_what_they_made_of_it():

@@ -3,10 +3,10 @@
 import pytest
 
 from ferrule.agent.events import Began, Called, ChildBegan, Compacted, FellBack, Spent, TurnEnded
-from ferrule.cli.talk.tally import Taken, Tally
+from ferrule.cli.talk.status import ModelTally, Tally
 from ferrule.core.events import ToolsChanged
 from ferrule.models.model import Prices
-from ferrule.wire.turn import Said, Usage
+from ferrule.wire.turn import ModelResponse, Usage
 
 PRICES = {"a:big": Prices(10, 50, 1, 12.5), "a:small": Prices(1, 5, 0.1, 1), "b:none": Prices(1, 1, 1, 1)}
 
@@ -28,7 +28,7 @@ class Talked:
 
     def answer(self, size, read=0, *, after=10.0, thread="T"):
         self.now += after
-        said = Said(id="m", model="m", parts=(), reason="end", usage=Usage(size, 10, read, 0))
+        said = ModelResponse(id="m", model="m", parts=(), reason="end", usage=Usage(size, 10, read, 0))
         return self.tally.feed(TurnEnded(thread=thread, said=said, spent=Spent()))
 
 
@@ -106,8 +106,8 @@ def test_subagents_are_counted_for_their_models_and_raise_no_alarm():
 
     assert alarms == [""] * 6
     assert talked.tally.models == {
-        "a:big": Taken(1, Usage(1_000_000, 10, 0, 0)),
-        "a:small": Taken(6, Usage(3_000_000, 60, 0, 0), is_child=True),
+        "a:big": ModelTally(1, Usage(1_000_000, 10, 0, 0)),
+        "a:small": ModelTally(6, Usage(3_000_000, 60, 0, 0), is_child=True),
     }
     assert (talked.tally.cost("a:big"), talked.tally.cost("a:small")) == (10.0005, 3.0003)
     assert talked.tally.cost("c:unknown") is None

@@ -9,7 +9,7 @@ import pytest
 from tests.cli.talk.typing_front import talk
 
 from ferrule.models.cues import calls, said
-from ferrule.models.scripted import Scripted
+from ferrule.models.recorder import Scripted
 
 SERVE = (
     "import socket; s = socket.socket(); s.bind(('127.0.0.1', {port})); s.listen(); print('up', flush=True); s.accept()"

@@ -8,9 +8,8 @@ import pytest
 from tests.cli.talk.test_talk_rewind import model
 from tests.cli.talk.typing_front import talk
 
-from ferrule.agent_settings import Terminal
-from ferrule.cli.talk.line import diff_lines, painted
 from ferrule.cli.talk.markdown import Drawer
+from ferrule.cli.talk.text import diff_lines, painted
 from ferrule.cli.talk.theme import (
     COLOURS,
     NAMES,
@@ -22,6 +21,7 @@ from ferrule.cli.talk.theme import (
     remember_theme,
 )
 from ferrule.models.cues import said
+from ferrule.settings.schema import TerminalSettings
 
 _LEVELS = (0, 95, 135, 175, 215, 255)
 FIXED = [pytest.param(theme, id=theme.name) for theme in THEMES.values() if theme.background]
@@ -76,7 +76,7 @@ def test_without_colour_there_are_only_attributes():
 
 
 def test_the_setting_has_a_value_for_every_theme():
-    assert get_args(get_type_hints(Terminal)["theme"]) == NAMES
+    assert get_args(get_type_hints(TerminalSettings)["theme"]) == NAMES
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from tests.cli.talk.test_talk_lines import Stage, began, called, ended
 
-from ferrule.cli.talk.line import plain
-from ferrule.cli.talk.todos import changed_todo, todo_rows
+from ferrule.cli.talk.events import changed_todo, todo_rows
+from ferrule.cli.talk.text import plain
 from ferrule.core.events import TodoItem, TodosChanged
 
 

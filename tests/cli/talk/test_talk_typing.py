@@ -8,9 +8,8 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from ferrule.cli.talk import commands
-from ferrule.cli.talk.completing import Words, mentioned, ranked
-from ferrule.cli.talk.history import Typed
-from ferrule.cli.talk.steering import files
+from ferrule.cli.talk.commands import files
+from ferrule.cli.talk.keyboard import InputCompleter, Typed, mentioned, ranked
 
 
 def test_what_was_typed_is_there_again_the_newest_first(tmp_path):
@@ -61,7 +60,7 @@ async def completions(text):
     async def listed():
         return PATHS
 
-    words = Words(
+    words = InputCompleter(
         lambda: [("help", "This list."), ("model", "A model."), ("model", "A skill of this name.")],
         lambda name: {"model": ["a:b"]}.get(name, []),
         listed,

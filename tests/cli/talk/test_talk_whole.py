@@ -3,10 +3,9 @@
 import pytest
 from tests.cli.talk.test_talk_asking import Person
 
-from ferrule.cli.talk.asking import InPerson
-from ferrule.cli.talk.markdown import Drawer
-from ferrule.cli.talk.whole import is_whole
-from ferrule.permissions.asker import Question
+from ferrule.cli.talk.markdown import Drawer, is_whole
+from ferrule.cli.talk.questions import InPerson
+from ferrule.permissions.ask import Question
 
 DRAWN = {
     "prose": "# Plan\n\n1. Write `b.txt`.\n2. Run **all** tests, _then_ stop.\n\n> Carefully.\n",

@@ -4,10 +4,11 @@ import re
 
 from tests.cli.talk.typing_front import talk
 
-from ferrule.cli.talk.window import Share, shares
+from ferrule.cli.talk.status import WindowShare, shares
+from ferrule.core.content import Image, Text
 from ferrule.models.cues import said
-from ferrule.models.scripted import Scripted
-from ferrule.wire.turn import Definition, Image, Result, Text, Thinking, Turn, Usage, Use
+from ferrule.models.recorder import Scripted
+from ferrule.wire.turn import Definition, Result, Thinking, Turn, Usage, Use
 
 
 def test_every_part_of_what_is_sent_is_told_apart():
@@ -27,10 +28,10 @@ def test_every_part_of_what_is_sent_is_told_apart():
         *("system prompt", "tools", "MCP tools", "guidance files", "prompts", "answers", "thinking", "calls"),
         *("results of calls", "pictures and files"),
     ]
-    assert found["tools"] == Share("tools", 29, "1 tools")
+    assert found["tools"] == WindowShare("tools", 29, "1 tools")
     assert found["MCP tools"].about == "one 2"
     assert found["guidance files"].about == "AGENTS.md 112"
-    assert found["pictures and files"] == Share("pictures and files", 3208, "2")
+    assert found["pictures and files"] == WindowShare("pictures and files", 3208, "2")
     assert 200 <= found["system prompt"].tokens <= 205
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ferrule.cli.talk.words import about, left_running, noticed, outcome
-from ferrule.core.reply import Failure, Reply
+from ferrule.cli.talk.events import about, left_running, noticed, outcome
+from ferrule.core.call import Failure, Reply
 
 
 @pytest.mark.parametrize(

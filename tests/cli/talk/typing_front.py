@@ -4,16 +4,16 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from ferrule.agent.session import Session
-from ferrule.cli.talk.chatting import Chat
-from ferrule.cli.talk.commands import Again
+from ferrule.cli.talk.chat import Chat
+from ferrule.cli.talk.commands import SessionRestart
 from ferrule.cli.talk.picker import pick_by_number
 from ferrule.cli.talk.theme import PLAIN
-from ferrule.permissions.asker import Everybody
+from ferrule.permissions.ask import Everybody
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ferrule.cli.talk.line import Line
+    from ferrule.cli.talk.text import Line
 
 
 class Typing:
@@ -116,5 +116,5 @@ async def talk(workspace, model, *lines, answers=(), resume="", composes=True, a
 
     front = Typing(*lines, answers=answers)
     front.composes = composes
-    await Chat(front, opening, first=Again(resume)).talk()
+    await Chat(front, opening, first=SessionRestart(resume)).talk()
     return front

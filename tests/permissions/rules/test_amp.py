@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.rules import amp
-from ferrule.permissions.rules.rule import RuleSet, Subject, Touched
+from ferrule.permissions.rules.rule import PathAccess, RuleSet, Subject
 
 BASH = frozenset({"shell", "Bash", "run_shell_command", "exec_command"})
 COMMAND = frozenset({"cmd", "command"})
@@ -32,7 +32,7 @@ def call(tool: str, *names: str, **values) -> Subject:
 def reading(written: str, *, spelled: str | None = None, real: str | None = None, mode="read") -> Subject:
     """A call with a path in it; the workspace is /ws."""
     absolute = spelled or (written if written.startswith("/") else f"/ws/{written}")
-    touched = Touched(mode, real or absolute, absolute)
+    touched = PathAccess(mode, real or absolute, absolute)
     values = {"path": written, "file_path": written}
     return Subject("read", frozenset({"read", "Read"}), values, paths=(touched,), workspace="/ws")
 

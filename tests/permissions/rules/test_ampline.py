@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.rules.ampline import parse_line, show
+from ferrule.permissions.rules.amp import parse_line, show
 from tests.strategies import texts
 
 keys = st.one_of(

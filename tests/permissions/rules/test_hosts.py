@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 from ferrule.core.access import Access
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.case import Case
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.permissions.decision import Case
 from ferrule.permissions.policy import Policy
 from ferrule.permissions.rules import amp
 from ferrule.permissions.rules.hosts import BadHost, hosts, spellings
 from ferrule.permissions.rules.rule import Layer, Rule, RuleSet
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
 
 from .written import command, fetch, rule, subject
 

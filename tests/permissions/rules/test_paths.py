@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.rules.rule import Touched
+from ferrule.permissions.rules.rule import PathAccess
 
 from .written import CWD, HOME, ROOT, command, files, rule, subject, touched
 
@@ -251,7 +251,7 @@ def test_a_file_of_a_command_can_be_denied_by_a_rule_about_files_but_not_allowed
     ],
 )
 def test_who_removes_a_folder_touches_the_files_that_rules_name_in_it(pattern, folder, expected):
-    deep = subject("delete", paths=(Touched("write", folder, folder, deep=True),))
+    deep = subject("delete", paths=(PathAccess("write", folder, folder, deep=True),))
 
     assert rule("deny", f"Edit({pattern})").matches(deep) is expected
     assert not rule("allow", f"Edit({pattern})").matches(deep)
@@ -263,7 +263,7 @@ def test_who_removes_a_folder_touches_the_files_that_rules_name_in_it(pattern, f
     [("docs/**", True), ("docs", True), ("docs/x", True), ("docs/*", False), ("docs/**/*.md", False), ("*", True)],
 )
 def test_to_allow_a_whole_folder_takes_a_rule_for_all_that_can_be_in_it(pattern, expected):
-    deep = subject("delete", paths=(Touched("write", "/proj/app/docs/x", "/proj/app/docs/x", deep=True),))
+    deep = subject("delete", paths=(PathAccess("write", "/proj/app/docs/x", "/proj/app/docs/x", deep=True),))
 
     assert rule("allow", f"Edit({pattern})").matches(deep) is expected
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.permissions.rules.expression import BadPattern, literal
-from ferrule.permissions.rules.pattern import read
+from ferrule.permissions.rules.pattern import BadRulePattern, literal, read
 from tests.strategies import texts
 
 BOMBS = ("/(a+)+$/", "/^(a|a)*$/", "/^(a|aa)+$/", r"/^(\w+\s?)*$/")
@@ -89,7 +88,7 @@ def test_a_pattern_reads_as_javascript_and_amp_read_it(pattern, text, expected):
     ],
 )
 def test_a_bad_expression_is_refused_when_it_is_read(pattern):
-    with pytest.raises(BadPattern):
+    with pytest.raises(BadRulePattern):
         read(pattern)
 
 
@@ -138,7 +137,7 @@ def test_both_names_of_the_home_folder_count():
 
 
 def test_home_without_a_home_folder_is_refused():
-    with pytest.raises(BadPattern, match="no home folder"):
+    with pytest.raises(BadRulePattern, match="no home folder"):
         read("$HOME/*")
 
 
@@ -169,7 +168,7 @@ def test_an_expression_says_whether_it_negates(pattern):
 def test_a_glob_is_what_a_slow_reading_says(pattern, text):
     try:
         made = read(pattern)
-    except BadPattern:  # between slashes it is an expression, such as `/*/`
+    except BadRulePattern:  # between slashes it is an expression, such as `/*/`
         assert pattern[0] == pattern[-1] == "/"
         return
     if made.kind == "glob":
@@ -189,7 +188,7 @@ def test_a_literal_expression_matches_itself_and_nothing_else(one, other):
 def test_any_expression_is_refused_or_answers(body, text):
     try:
         pattern = read(f"/{body}/")
-    except BadPattern:
+    except BadRulePattern:
         return
     if pattern.matches(text, strictly=True):
         assert pattern.matches(text, strictly=False)

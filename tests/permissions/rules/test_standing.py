@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.standing import MODES, named, tightened
+from ferrule.permissions.decision import MODES, named, tightened
 
 TABLE = {
     # mode: (other call, edits inside, only reads), each for a question

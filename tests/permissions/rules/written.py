@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from ferrule.dialects.dialect import FAMILIES, load_dialect
 from ferrule.permissions.rules import claude
-from ferrule.permissions.rules.rule import Rule, Subject, Touched
+from ferrule.permissions.rules.rule import PathAccess, Rule, Subject
 
 ROOT = "/proj"
 CWD = "/proj/app"
@@ -49,10 +49,10 @@ def files(tool: str, mode: Mode, *paths: str | tuple[str, str]) -> Subject:
     return subject(tool, paths=tuple(touched(mode, paths)))
 
 
-def touched(mode: Mode, paths: Iterable[str | tuple[str, str]]) -> Iterable[Touched]:
+def touched(mode: Mode, paths: Iterable[str | tuple[str, str]]) -> Iterable[PathAccess]:
     for path in paths:
         spelled, real = path if isinstance(path, tuple) else (path, path)
-        yield Touched(mode, real, spelled)
+        yield PathAccess(mode, real, spelled)
 
 
 def fetch(*hosts: str) -> Subject:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from shutil import which
 
-from ferrule.permissions.shell.line import Line, Simple
+from ferrule.permissions.shell.line import CommandLine, Simple
 from ferrule.permissions.shell.parse import parse
 
 BOUND_SECONDS = 60
@@ -37,7 +37,7 @@ def readings(commands: Sequence[str], folder: Path | str) -> list[str | None]:
     ]
 
 
-def taken(command: str, cwd: str = "/workspace") -> Line:
+def taken(command: str, cwd: str = "/workspace") -> CommandLine:
     """A command line taken apart, in a folder that does not matter."""
     return parse(command, cwd=cwd, roots=[cwd])
 
@@ -47,12 +47,12 @@ def texts(simple: Simple) -> list[str | None]:
     return [word.text if word.known else None for word in simple.words]
 
 
-def every(line: Line) -> list[str]:
+def every(line: CommandLine) -> list[str]:
     """Every command of a line by its words, those inside of others too."""
     return [" ".join(word.text for word in one.words) for simple in line.commands for one in (simple, *simple.inside)]
 
 
-def meaning(line: Line) -> object:
+def meaning(line: CommandLine) -> object:
     """All that two readings of the same line have in common."""
     found = [
         (

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ferrule.permissions.rules.rule import Subject
-from ferrule.permissions.shell.judge import Judged, judge
+from ferrule.permissions.shell.judge import CommandVerdict, judge
 from ferrule.permissions.shell.scene import Scene
 
 from .judged import Bench
@@ -83,7 +83,7 @@ class Workshop(Bench):
         allow: Sequence[str] = (),
         ask: Sequence[str] = (),
         deny: Sequence[str] = (),
-    ) -> Judged:
+    ) -> CommandVerdict:
         policy = self.policy(allow, ask, deny)
         subject = Subject(
             "shell", frozenset({"shell", "Bash"}), {"command": command}, command_keys=frozenset({"command"})

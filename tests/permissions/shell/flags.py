@@ -23,15 +23,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.git.environment import hardened
 from ferrule.permissions.rules.rule import Subject
 from ferrule.permissions.shell.form import Form, listed
 from ferrule.permissions.shell.judge import judge
 from ferrule.permissions.shell.programs import table
 from ferrule.permissions.shell.scene import Scene
-from ferrule.support.environment import quiet_environment
-from ferrule.support.git_environment import hardened
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
+from ferrule.system.environment import quiet_environment
 
 _SECONDS = 10
 _MARKED = "#!/bin/sh\n: > MARK\n"

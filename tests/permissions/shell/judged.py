@@ -4,14 +4,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from ferrule.permissions.layers import Origin, from_settings
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.permissions.layers import RuleContext, from_settings
 from ferrule.permissions.policy import Policy
 from ferrule.permissions.rules.rule import Subject
-from ferrule.permissions.shell.judge import Judged, judge
+from ferrule.permissions.shell.judge import CommandVerdict, judge
 from ferrule.permissions.shell.scene import Scene
-from ferrule.settings import Permissions
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
+from ferrule.settings.schema import Permissions
 
 FOLDERS = (
     "src",
@@ -53,7 +53,7 @@ class Bench:
 
     def policy(self, allow: Sequence[str] = (), ask: Sequence[str] = (), deny: Sequence[str] = ()) -> Policy:
         written = Permissions(allow=tuple(allow), ask=tuple(ask), deny=tuple(deny))
-        origin = Origin(self.top, _NAMES.get, home="/home/somebody")
+        origin = RuleContext(self.top, _NAMES.get, home="/home/somebody")
         return Policy(self.jail, self.guard, from_settings(written, origin, source="test", layer="user"))
 
     def judge(
@@ -64,7 +64,7 @@ class Bench:
         ask: Sequence[str] = (),
         deny: Sequence[str] = (),
         development: bool = False,
-    ) -> Judged:
+    ) -> CommandVerdict:
         policy = self.policy(allow, ask, deny)
         scene = Scene((self.top,), secret=self.guard.secret, protected=self.guard.protected)
         subject = Subject(

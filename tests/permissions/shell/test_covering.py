@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from ferrule.core.access import Access
-from ferrule.permissions.always import proposals
-from ferrule.permissions.case import Case
-from ferrule.permissions.decision import Decision
-from ferrule.permissions.shell.judge import Judged
+from ferrule.permissions.decision import Case, Decision
+from ferrule.permissions.gate import proposals
+from ferrule.permissions.shell.judge import CommandVerdict
 from ferrule.permissions.shell.parse import parse
 from ferrule.permissions.shell.suggest import MOST, is_handed
 
@@ -29,7 +28,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench(furnish(tmp_path_factory.mktemp("covered")))
 
 
-def offered(command: str, top: str, say: Callable[..., Judged], allow: Sequence[str] = ()) -> tuple[str, ...]:
+def offered(command: str, top: str, say: Callable[..., CommandVerdict], allow: Sequence[str] = ()) -> tuple[str, ...]:
     """The rules that "always" would save, as the gate asks for them."""
     case = Case("1", "Bash", "shell", (Access.command(command, top),), input={"command": command})
 
@@ -69,7 +68,7 @@ def test_after_always_an_everyday_command_asks_no_more(workshop: Workshop, row: 
 def test_after_always_no_command_of_the_corpus_asks_again(bench: Bench, row: dict[str, object]) -> None:
     command, lists = str(row["command"]), {name: row.get(name, ()) for name in ("allow", "ask", "deny")}
 
-    def say(command: str, *, allow: Sequence[str]) -> Judged:
+    def say(command: str, *, allow: Sequence[str]) -> CommandVerdict:
         return bench.judge(command, **{**lists, "allow": allow})  # type: ignore[arg-type]
 
     rules = offered(command, bench.top, say, lists["allow"])  # type: ignore[arg-type]

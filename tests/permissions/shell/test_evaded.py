@@ -6,18 +6,17 @@ from pathlib import Path
 import pytest
 
 from ferrule.core.access import Access
-from ferrule.permissions.case import Case
-from ferrule.permissions.layers import Origin, from_settings
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.permissions.decision import Case, named
+from ferrule.permissions.layers import RuleContext, from_settings
 from ferrule.permissions.policy import Policy
-from ferrule.permissions.standing import named
-from ferrule.settings import Permissions
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
+from ferrule.settings.schema import Permissions
 
 
 def verdict(top: Path, command: str, *, deny: tuple[str, ...], mode: str = "default") -> str:
     jail = Jail(str(top.resolve()))
-    origin = Origin(str(top.resolve()), {"Bash": "shell"}.get)
+    origin = RuleContext(str(top.resolve()), {"Bash": "shell"}.get)
     sets = from_settings(Permissions(deny=deny), origin, source="test", layer="user")
     policy = Policy(jail, Guard((), jail), sets, standing=named(mode), confined=lambda: True)
     touches = (Access.command(command, str(top.resolve())),)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ferrule.checkpoints.remade import is_left_out
 from ferrule.permissions.shell.losses import loss
 from ferrule.permissions.shell.scene import Scene
-from ferrule.workspace.remade import is_left_out
 
 FILES = (
     *("package.json", "src/app.py", "src/__pycache__/app.pyc", "node_modules/a/index.js", ".venv/pyvenv.cfg"),

@@ -6,13 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.permissions.shell.finding import Finding
 from ferrule.permissions.shell.form import listed
 from ferrule.permissions.shell.line import Word
-from ferrule.permissions.shell.programs import examine, table
+from ferrule.permissions.shell.programs import CommandFinding, examine, table
 
 
-def found(command: str, *, cwd: str | None = "/ws") -> Finding:
+def found(command: str, *, cwd: str | None = "/ws") -> CommandFinding:
     return examine([Word(word) for word in shlex.split(command)], cwd=cwd)
 
 
@@ -188,7 +187,9 @@ def test_the_command_among_the_words_of_another_is_looked_at_too() -> None:
 
 
 def test_a_program_without_a_row_is_not_known_and_not_doubted() -> None:
-    assert found("mytool build --fast") == Finding(known=False, harmless=False, doubt="", unsure=True, program="mytool")
+    assert found("mytool build --fast") == CommandFinding(
+        known=False, harmless=False, doubt="", unsure=True, program="mytool"
+    )
 
 
 @pytest.mark.parametrize(
@@ -270,7 +271,7 @@ def test_a_folder_that_is_not_certain_leaves_no_relative_path_certain() -> None:
 
 
 def test_no_words_are_no_command() -> None:
-    assert examine([], cwd="/ws") == Finding(known=False, harmless=False, doubt="")
+    assert examine([], cwd="/ws") == CommandFinding(known=False, harmless=False, doubt="")
 
 
 # `echo`, `true`, `test` and their like have no flags: every word is a word to them.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ferrule.permissions.rules.rule import STRICTNESS
 from ferrule.permissions.shell.form import listed
 from ferrule.permissions.shell.programs import table
-from ferrule.permissions.shell.sed import refusal
+from ferrule.permissions.shell.scripts import refusal
 from ferrule.permissions.shell.tables import NEVER
 
 from .judged import corpus

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.permissions.shell.line import Word
-from ferrule.permissions.shell.words import ansi
+from ferrule.permissions.shell.line import Word, ansi
 
 from .bash import run, taken
 

@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 
 import httpx2
 
-from ferrule.agent_settings import KnownModel, ModelHost, Models
-from ferrule.proxy_settings import Proxy
-from ferrule.serve.http import listen
+from ferrule.serve.mcp.http import listen
 from ferrule.serve.proxy.exchange import Shop
 from ferrule.serve.proxy.records import Record
 from ferrule.serve.proxy.server import open_shop, serve_proxy
-from ferrule.settings import Settings
+from ferrule.settings.schema import KnownModel, ModelHost, Models, ProxySettings, Settings
 from tests.models.server import Exchange, Play, Server
 from tests.models.spoken import ANTHROPIC, CHAT, GEMINI, RESPONSES, Spoken, events
 
@@ -177,7 +175,7 @@ async def proxied(
 ) -> AsyncIterator[Proxied]:
     """A proxy with these settings; what is asked for goes to `up0:m` if they say nothing else."""
     settings.setdefault("models", {"*": "up0:m"})
-    made = Proxy(**settings)
+    made = ProxySettings(**settings)
     listening, _, port = listen("127.0.0.1:0")
     ended: list[Record] = []
     ready = asyncio.Event()

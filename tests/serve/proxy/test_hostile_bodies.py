@@ -8,22 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.agent_settings import Models
-from ferrule.models.api import HttpModel
+from ferrule.models.bodies import Encoder
 from ferrule.models.catalog import about
-from ferrule.models.encoding import Encoder
 from ferrule.models.hosts import find_host
-from ferrule.proxy_settings import Proxy
-from ferrule.serve.proxy.apis import APIS
+from ferrule.models.http import HttpModel
+from ferrule.serve.proxy.apis import APIS, ProxyError
 from ferrule.serve.proxy.app import read_request, target_of
+from ferrule.serve.proxy.body import conversation_key, fitted, left_out, relayed
 from ferrule.serve.proxy.count import count_here
-from ferrule.serve.proxy.errors import ProxyError
-from ferrule.serve.proxy.exchange import Passage, Request
-from ferrule.serve.proxy.fit import fitted, left_out
-from ferrule.serve.proxy.limits import Breaker, HostLimits
+from ferrule.serve.proxy.exchange import Request, ResponseTranslator
 from ferrule.serve.proxy.records import Record
-from ferrule.serve.proxy.relay import conversation_key, relayed
-from ferrule.serve.proxy.upstreams import Upstream
+from ferrule.serve.proxy.upstreams import Breaker, HostLimits, Upstream
+from ferrule.settings.schema import Models, ProxySettings
 from ferrule.wire.shape import WireError
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -169,8 +165,8 @@ KEYS = dict.fromkeys(("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"), 
 def upstream(api: str) -> Upstream:
     """A host of an API, of which nothing is asked."""
     model = HttpModel(find_host(HOSTS[api], Models(), KEYS), "m", about("m", {}), Models())
-    limits = HostLimits(api, Proxy(), float)
-    return Upstream(model.name, model, limits, Breaker(Proxy(), float), has_bound=True)
+    limits = HostLimits(api, ProxySettings(), float)
+    return Upstream(model.name, model, limits, Breaker(ProxySettings(), float), has_bound=True)
 
 
 UPSTREAMS = {api: upstream(api) for api in RICH}
@@ -186,7 +182,7 @@ def goes_through(request: Request) -> None:
         asked = fitted(request.asked, request.api.name, http)
         names = left_out(request.body, request.asked, asked, request.api.name, http)
         assert all(name.isprintable() for name in names)
-        passage = Passage(request, asked, to, _record())
+        passage = ResponseTranslator(request, asked, to, _record())
         if target == request.api.name:
             for stream in (True, False):
                 assert isinstance(json.loads(relayed(request.body, request.asked, to, stream=stream)), dict)

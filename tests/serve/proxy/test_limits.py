@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from ferrule.proxy_settings import Proxy
-from ferrule.serve.proxy.errors import ProxyError
-from ferrule.serve.proxy.limits import Breaker, HostLimits
+from ferrule.serve.proxy.apis import ProxyError
+from ferrule.serve.proxy.upstreams import Breaker, HostLimits
+from ferrule.settings.schema import ProxySettings
 
 LIMIT_SECONDS = 20
 
@@ -26,7 +26,7 @@ class Clock:
 
 
 def limits(clock: Clock | None = None, **settings: object) -> HostLimits:
-    return HostLimits("up", Proxy(**settings), clock or Clock())  # type: ignore[arg-type]
+    return HostLimits("up", ProxySettings(**settings), clock or Clock())  # type: ignore[arg-type]
 
 
 class Visitor:
@@ -273,7 +273,7 @@ def test_no_minute_has_more_requests_than_the_rate(steps):
 
 
 def breaker(clock: Clock, failures: int = 3, rest: float = 30.0) -> Breaker:
-    return Breaker(Proxy(failures=failures, rest_seconds=rest), clock)
+    return Breaker(ProxySettings(failures=failures, rest_seconds=rest), clock)
 
 
 def rests(one: Breaker) -> bool:

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.models.model import Prices
-from ferrule.proxy_settings import Proxy
-from ferrule.serve.proxy.limits import HostLimits
-from ferrule.serve.proxy.records import Records, shown
+from ferrule.serve.proxy.records import RequestRecords, shown
+from ferrule.serve.proxy.upstreams import HostLimits
+from ferrule.settings.schema import ProxySettings
 from ferrule.wire.turn import Usage
 from tests.models.server import serving
 from tests.serve.proxy.proxied import APIS, BY_API, TOKEN, fails, hosts, proxied, says, talks
@@ -109,7 +109,7 @@ def upstream(name: str, *, rests: bool = False) -> Any:
 
 def test_a_request_is_measured_from_its_begin_to_its_first_byte_and_to_its_end():
     clock = Clock()
-    records = Records(clock=clock, now=lambda: 1_700_000_000.0)
+    records = RequestRecords(clock=clock, now=lambda: 1_700_000_000.0)
     record = records.begin("gemini", "qwen")
     assert records.open == {1: record}
 
@@ -127,7 +127,7 @@ def test_a_request_is_measured_from_its_begin_to_its_first_byte_and_to_its_end()
 
 def test_everybody_who_wants_to_is_told_of_each_end_once():
     told: list[int] = []
-    records = Records([lambda record: told.append(record.number), lambda record: told.append(-record.number)])
+    records = RequestRecords([lambda record: told.append(record.number), lambda record: told.append(-record.number)])
     first, second = records.begin("gemini", ""), records.begin("gemini", "")
 
     for record in (second, first, second):
@@ -137,7 +137,7 @@ def test_everybody_who_wants_to_is_told_of_each_end_once():
 
 
 def test_tokens_and_dollars_are_added_up_by_model():
-    records = Records()
+    records = RequestRecords()
     for model, prices in (("a:x", Prices(1.0, 2.0, 0.1, 1.25)), ("a:x", Prices(1.0, 2.0, 0.1, 1.25)), ("b:y", None)):
         record = records.begin("anthropic", "")
         record.model, record.status = model, 200
@@ -161,7 +161,7 @@ def test_tokens_and_dollars_are_added_up_by_model():
 
 
 def test_only_the_newest_requests_are_kept():
-    records = Records()
+    records = RequestRecords()
     for _ in range(500):
         records.end(records.begin("gemini", ""))
 
@@ -170,7 +170,7 @@ def test_only_the_newest_requests_are_kept():
 
 
 def test_models_that_clients_make_up_do_not_let_the_sums_grow_for_ever():
-    records = Records()
+    records = RequestRecords()
     for number in range(3_000):
         record = records.begin("gemini", "")
         record.model, record.status = f"up:{number}", 404
@@ -194,7 +194,7 @@ names = st.text(st.characters(codec="utf-8"), max_size=12)
 )
 def test_the_page_of_metrics_is_always_one(requests, host):
     clock = Clock()
-    records = Records(clock=clock)
+    records = RequestRecords(clock=clock)
     for api, model, status, seconds in requests:
         record = records.begin(api, "")
         record.model, record.status = model, status
@@ -203,7 +203,7 @@ def test_the_page_of_metrics_is_always_one(requests, host):
         records.end(record)
     records.begin("gemini", "")
 
-    page = records.prometheus([upstream(host, rests=True)], {host: HostLimits(host, Proxy(), clock)})
+    page = records.prometheus([upstream(host, rests=True)], {host: HostLimits(host, ProxySettings(), clock)})
 
     samples = parsed(page)
     assert sum(one.value for one in samples if one.name == "ferrule_proxy_requests_total") == len(requests)

@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ferrule.agent_settings import ModelHost, Models
-from ferrule.models.api import HttpModel
 from ferrule.models.catalog import about
 from ferrule.models.hosts import find_host
-from ferrule.serve.proxy.fit import fitted, left_out
+from ferrule.models.http import HttpModel
+from ferrule.serve.proxy.body import fitted, left_out
+from ferrule.settings.schema import ModelHost, Models
 from ferrule.wire import anthropic, openai_chat
 from tests.models.server import Exchange, Play, serving
 from tests.models.spoken import ANTHROPIC, CHAT, GEMINI, RESPONSES, events

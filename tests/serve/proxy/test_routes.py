@@ -4,14 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.agent_settings import ModelHost, Models
 from ferrule.core.errors import ConfigError
+from ferrule.models.catalog import NO_MODEL
 from ferrule.models.model import ModelError
-from ferrule.models.names import NO_MODEL
-from ferrule.proxy_settings import Proxy, Routing
 from ferrule.serve.proxy.routes import Routes, size
 from ferrule.serve.proxy.server import routing_of
-from ferrule.settings import Settings
+from ferrule.settings.schema import ModelHost, Models, ProxySettings, Routing, Settings
 
 MODELS = Models(hosts={"mine": ModelHost(url="http://127.0.0.1:1/v1")}, roles={"quick": "ollama:qwen3"})
 RULES = {
@@ -175,7 +173,9 @@ def test_every_request_finds_a_chain_of_models_that_the_user_has_or_hosts_with_k
     ],
 )
 def test_what_the_command_line_names_comes_before_the_settings(model, rules, expected):
-    settings = Settings(proxy=Proxy(models={"a": ("ollama:profile",)}, small="ollama:s", fallback=("ollama:f",)))
+    settings = Settings(
+        proxy=ProxySettings(models={"a": ("ollama:profile",)}, small="ollama:s", fallback=("ollama:f",))
+    )
 
     routing = routing_of(settings, None, model, rules)
 
@@ -186,7 +186,9 @@ def test_what_the_command_line_names_comes_before_the_settings(model, rules, exp
 
 def test_a_profile_takes_the_place_of_all_rules():
     profile = Routing(models={"*": "ollama:p"})
-    settings = Settings(proxy=Proxy(models={"a": "ollama:x"}, fallback=("ollama:f",), profiles={"night": profile}))
+    settings = Settings(
+        proxy=ProxySettings(models={"a": "ollama:x"}, fallback=("ollama:f",), profiles={"night": profile})
+    )
 
     assert routing_of(settings, "night", None, {}) == profile
     with pytest.raises(ConfigError, match=r"no profile 'day' under proxy\.profiles; there are: night"):

@@ -9,7 +9,7 @@ import stat
 import pytest
 
 from ferrule.core.errors import ConfigError
-from ferrule.models.recorded import read
+from ferrule.models.cues import read
 from tests.models.server import serving
 from tests.models.spoken import CHAT
 from tests.serve.proxy.proxied import (

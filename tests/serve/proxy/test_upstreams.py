@@ -2,11 +2,10 @@
 
 import pytest
 
-from ferrule.agent_settings import ModelHost, Models
 from ferrule.core.errors import ConfigError
 from ferrule.models.model import ModelError
-from ferrule.proxy_settings import Proxy
 from ferrule.serve.proxy.upstreams import Upstreams
+from ferrule.settings.schema import ModelHost, Models, ProxySettings
 from tests.models.server import serving
 from tests.serve.proxy.proxied import hosts, proxied, talks
 
@@ -18,7 +17,7 @@ KEYS = {"GEMINI_API_KEY": "k" * 20, "ANTHROPIC_API_KEY": "k" * 20}
 
 
 def upstreams(environment: dict[str, str] | None = None, address: str = "") -> Upstreams:
-    return Upstreams(MODELS, Proxy(), environment=KEYS | (environment or {}), address=address)
+    return Upstreams(MODELS, ProxySettings(), environment=KEYS | (environment or {}), address=address)
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from ferrule.context import CallContext
-from ferrule.core.args import Raw
 from ferrule.core.call import Call
 from ferrule.core.elsewhere import failed, said
 from ferrule.core.errors import ToolFailure
-from ferrule.core.tool import AnyTool
-from ferrule.execute.runner import Runner
+from ferrule.core.tool import AnyTool, Raw
+from ferrule.execute import ToolRunner
+from ferrule.files.jail import Jail
 from ferrule.services import Services
-from ferrule.settings import Limits, Settings
-from ferrule.support.threads import Threads
-from ferrule.workspace.paths import Jail
+from ferrule.settings.schema import LimitSettings, Settings
+from ferrule.system.threads import Threads
 
 LIMIT_SECONDS = 60
 
@@ -28,10 +27,10 @@ class Calls:
 
     def __init__(self, workspace: Path, *, seconds: float = LIMIT_SECONDS) -> None:
         self.workspace = workspace
-        self.settings = Settings(limits=Limits(seconds=seconds))
+        self.settings = Settings(limits=LimitSettings(seconds=seconds))
         self.jail = Jail(str(workspace))
         self.services = Services(self.jail, self.settings, os.path.join(workspace, os.pardir, "state"))
-        self.runner = Runner(seconds=seconds)
+        self.runner = ToolRunner(seconds=seconds)
         self.logs = 0
         self.context: CallContext | None = None
 

@@ -13,10 +13,18 @@ from tests.sources.custom.conftest import Calls
 
 from ferrule.core.access import EVERYTHING
 from ferrule.core.errors import ToolFailure
-from ferrule.sources.custom.executable import Asking, ProgramArgs, ProgramTool, about, load_program, split, tool_name
-from ferrule.sources.custom.places import Place
+from ferrule.sources.custom.executable import (
+    ProbeOptions,
+    ProgramArgs,
+    ProgramTool,
+    ToolFolder,
+    about,
+    load_program,
+    split,
+    tool_name,
+)
 
-ASKING = Asking(seconds=30)
+ASKING = ProbeOptions(seconds=30)
 
 
 def program(path: Path, body: str, *, head: str = "#!/bin/sh") -> Path:
@@ -25,8 +33,8 @@ def program(path: Path, body: str, *, head: str = "#!/bin/sh") -> Path:
     return path
 
 
-async def loaded(path: Path, asking: Asking = ASKING) -> ProgramTool:
-    (made,) = (await load_program(str(path), Place(str(path.parent)), asking)).tools
+async def loaded(path: Path, asking: ProbeOptions = ASKING) -> ProgramTool:
+    (made,) = (await load_program(str(path), ToolFolder(str(path.parent)), asking)).tools
     assert isinstance(made, ProgramTool)
     return made
 
@@ -75,7 +83,7 @@ async def test_a_program_that_does_not_know_help_costs_no_more_than_its_time(tmp
     noted = tmp_path / "pids"
     path = program(tmp_path / "x", f"echo $$ >> {noted}\n{body.replace('&', f'& echo $! >> {noted};')}")
     async with asyncio.timeout(30):
-        made = await loaded(path, Asking(seconds=2.0))
+        made = await loaded(path, ProbeOptions(seconds=2.0))
     assert made.words in {"CLI tool: x", "never", "y"}
     await all_gone(noted.read_text())
 
@@ -245,7 +253,7 @@ async def test_what_is_no_file_any_more_is_refused(calls: Calls, tmp_path: Path,
 async def test_a_changed_program_is_not_even_asked_for_help(tmp_path: Path):
     ran = tmp_path / "ran"
     path = program(tmp_path / "x", f"touch {ran}")
-    brought = await load_program(str(path), Place(str(tmp_path), {str(path): b"what was trusted"}), ASKING)
+    brought = await load_program(str(path), ToolFolder(str(tmp_path), {str(path): b"what was trusted"}), ASKING)
     assert brought.tools == ()
     assert "not what was trusted" in brought.warnings[0]
     assert not ran.exists()

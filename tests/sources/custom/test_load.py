@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from tests.sources.custom.conftest import Calls
 
-from ferrule.core.args import Raw
-from ferrule.settings import Settings, Tools
-from ferrule.sources.brought import Brought
+from ferrule.core.tool import Raw
+from ferrule.settings.schema import Settings, Tools
+from ferrule.sources.custom.executable import user_folders
 from ferrule.sources.custom.load import load
-from ferrule.sources.custom.places import user_folders
+from ferrule.sources.function import SourceTools
 
 
 def lua(name: str, says: str) -> str:
@@ -36,7 +36,9 @@ def program(path: Path, says: str) -> None:
     path.chmod(0o755)
 
 
-async def brought(*folders: Path, project: tuple[Path, ...] = (), contents: dict[str, bytes] | None = None) -> Brought:
+async def brought(
+    *folders: Path, project: tuple[Path, ...] = (), contents: dict[str, bytes] | None = None
+) -> SourceTools:
     return await load(
         packages=False, folders=[str(one) for one in folders], project=[str(one) for one in project], contents=contents
     )
@@ -47,20 +49,20 @@ def held(folder: Path) -> dict[str, bytes]:
 
 
 async def test_load_custom_tools_empty_dir(tmp_path: Path):
-    assert await brought(tmp_path) == Brought(())
+    assert await brought(tmp_path) == SourceTools(())
 
 
 async def test_load_custom_tools_nonexistent(tmp_path: Path):
-    assert await brought(tmp_path / "none") == Brought(())
+    assert await brought(tmp_path / "none") == SourceTools(())
 
 
 async def test_load_cli_tools_that_is_a_file(tmp_path: Path):
     (tmp_path / "file").write_text("x")
-    assert await brought(tmp_path / "file") == Brought(())
+    assert await brought(tmp_path / "file") == SourceTools(())
 
 
 async def test_project_tools_no_dir(tmp_path: Path):
-    assert await brought(project=(tmp_path / "tools",), contents={}) == Brought(())
+    assert await brought(project=(tmp_path / "tools",), contents={}) == SourceTools(())
 
 
 @pytest.mark.contract("custom.broken")
@@ -117,7 +119,7 @@ async def test_only_what_is_a_tool_counts(tmp_path: Path):
 async def test_a_script_that_is_no_tool_is_not_run(tmp_path: Path):
     ran = tmp_path / "ran"
     (tmp_path / "release.py").write_text(f"import os\nglobal_tool = 'x'\nopen({str(ran)!r}, 'w').close()\n")
-    assert await brought(project=(tmp_path,), contents=held(tmp_path)) == Brought(())
+    assert await brought(project=(tmp_path,), contents=held(tmp_path)) == SourceTools(())
     (warning,) = (await brought(tmp_path)).warnings
     assert warning.startswith(f"invalid tool format in {tmp_path}/release.py: it has no TOOL")
     assert not ran.exists()
@@ -138,7 +140,7 @@ async def test_what_was_not_trusted_is_not_even_looked_at(tmp_path: Path):
     (folder / "a.py").write_text(f"open({str(ran)!r}, 'w')")
     program(folder / "b", f"$(touch {ran})")
     (folder / "c.lua").write_text(lua("c", "c"))
-    assert await brought(project=(folder,)) == Brought(())
+    assert await brought(project=(folder,)) == SourceTools(())
     said = await brought(project=(folder,), contents={str(folder / "c.lua"): (folder / "c.lua").read_bytes()})
     assert [one.name for one in said.tools] == ["c"]
     assert not ran.exists()
@@ -254,7 +256,7 @@ async def test_installed_packages_bring_tools(
         f"failed to load {name}",
         f"invalid tool format in {name}",
     ]
-    assert alone == Brought(())
+    assert alone == SourceTools(())
     assert {one.name: one.words for one in over.tools}["second"] == "overrides"
     assert "loud" not in capsys.readouterr().out
 
@@ -263,7 +265,7 @@ def test_without_such_packages_nobody_pays_for_looking_into_all_of_them():
     """Also where the path names a zip of the standard library that is not there, as every Python's does."""
     program = (
         "import sys\n"
-        "from ferrule.sources.custom.packages import load_packages\n"
+        "from ferrule.sources.custom.load import load_packages\n"
         "load_packages()\n"
         "print('importlib.metadata' in sys.modules)\n"
     )

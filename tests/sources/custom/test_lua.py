@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 from tests.sources.custom.conftest import Calls
 
 from ferrule.core.access import EVERYTHING
-from ferrule.core.args import Raw
-from ferrule.core.tool import AnyTool
-from ferrule.sources.custom.declared import DeclaredTool
-from ferrule.sources.custom.lua import load_lua
-from ferrule.sources.custom.sandbox import State
+from ferrule.core.tool import AnyTool, Raw
+from ferrule.sources.custom.lua import LuaState, load_lua
+from ferrule.sources.custom.module import DeclaredTool
 
 RECORD = """
 local called = 0
@@ -204,7 +202,7 @@ finite = scalars.filter(lambda value: not isinstance(value, float) or abs(value)
 trees = st.recursive(finite, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=30)
 
 
-ECHO = State(b"return {execute = function(input) return input.value end}", "/echo.lua")
+ECHO = LuaState(b"return {execute = function(input) return input.value end}", "/echo.lua")
 ECHO.compile(bool)
 ECHO.describe(bool)
 

@@ -4,8 +4,8 @@ import pytest
 from tests.sources.custom.conftest import Calls
 from tests.sources.custom.test_lua import tool
 
-from ferrule.sources.custom import sandbox
-from ferrule.sources.custom.sandbox import LuaFailed, State
+from ferrule.sources.custom import lua
+from ferrule.sources.custom.lua import LuaFailed, LuaState
 
 NOTHING_THERE = [
     *("io", "package", "require", "debug", "dofile", "loadfile", "loadstring", "python", "warn", "jit", "ffi"),
@@ -155,7 +155,7 @@ ENDLESS = [
 
 @pytest.mark.parametrize("body", ENDLESS)
 def test_it_is_stopped_when_its_time_is_up(body: str):
-    state = State(
+    state = LuaState(
         f"return {{execute = function(input) if input.again then return 'x' end\n{body}\nend}}".encode(), "/t.lua"
     )
     state.compile(bool)
@@ -183,17 +183,17 @@ def test_a_tool_that_changes_its_globals_changes_nothing_of_the_sandbox(monkeypa
       _ENV.null = 1
       return {name = "t", description = "d", input_schema = {}, execute = function(input) return {a = input.b} end}
     """
-    state = State(source, "/t.lua")
+    state = LuaState(source, "/t.lua")
     state.compile(bool)
     assert b'"name":"t"' in state.describe(bool)
     assert state.execute(b'{"b": [1, null, "x"]}', bool) == b'={"a":[1,null,"x"]}'
-    monkeypatch.setattr(sandbox, "MEMORY_BYTES", 1 << 20)
+    monkeypatch.setattr(lua, "MEMORY_BYTES", 1 << 20)
     assert state.execute(b'{"b": 1}', bool) == b'={"a":1}'
 
 
 def test_an_input_larger_than_the_memory_is_refused_and_nothing_dies(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sandbox, "MEMORY_BYTES", 1 << 20)
-    state = State(b"return {execute = function(input) return #input.text end}", "/t.lua")
+    monkeypatch.setattr(lua, "MEMORY_BYTES", 1 << 20)
+    state = LuaState(b"return {execute = function(input) return #input.text end}", "/t.lua")
     state.compile(bool)
     state.describe(bool)
     with pytest.raises(LuaFailed, match="memory"):
@@ -218,7 +218,7 @@ def test_no_python_object_is_anywhere_to_be_found():
       look(getmetatable(""), "string")
       return {execute = function(input) look(input, "input") return json.array(found) end}
     """
-    state = State(source, "/t.lua")
+    state = LuaState(source, "/t.lua")
     state.compile(bool)
     state.describe(bool)
     assert state.execute(b'{"a": [1, {"b": null}]}', bool) == b"=[]"

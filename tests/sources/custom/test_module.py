@@ -9,9 +9,8 @@ import pytest
 from tests.sources.custom.conftest import Calls
 
 from ferrule.core.access import EVERYTHING, Access
-from ferrule.core.args import Raw
-from ferrule.sources.custom.declared import is_valid_tool
-from ferrule.sources.custom.module import load_module
+from ferrule.core.tool import Raw
+from ferrule.sources.custom.module import is_valid_tool, load_module
 
 RECORD = """
 TOOL = {

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ferrule.core.errors import ToolFailure
-from ferrule.sources.mcp.connection import Connection
-from ferrule.sources.mcp.server import Server
+from ferrule.sources.mcp.connection import McpConnection
+from ferrule.sources.mcp.server import McpServerEntry
 
 _VALUES = {"string": "text", "number": 2, "integer": 2, "boolean": True, "array": [], "object": {}}
 
@@ -45,8 +45,8 @@ def planned(listed: Any) -> list[tuple[str, dict[str, Any]]]:
 
 
 async def main(url: str) -> None:
-    server = Server(name="conformance", transport="http", layer="user", source="the suite", url=url)
-    connection = Connection(server, environment={}, folder=os.getcwd(), elicit=accept)
+    server = McpServerEntry(name="conformance", transport="http", layer="user", source="the suite", url=url)
+    connection = McpConnection(server, environment={}, folder=os.getcwd(), elicit=accept)
     try:
         listing = await connection.listing()
         for name, arguments in planned(listing.tools):

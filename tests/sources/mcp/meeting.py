@@ -12,8 +12,8 @@ from tests.support.test_process import living
 
 from ferrule.core.elsewhere import Mixed
 from ferrule.core.errors import ToolFailure
-from ferrule.sources.mcp.connection import Connection
-from ferrule.sources.mcp.server import Server
+from ferrule.sources.mcp.connection import McpConnection
+from ferrule.sources.mcp.server import McpServerEntry
 
 __all__ = ["SECONDS", "echoed", "living", "met", "quiet", "refused", "said", "scripted"]
 
@@ -26,21 +26,21 @@ def quiet(_: str) -> None:
     """Progress that nobody looks at."""
 
 
-def scripted(mode: str, mark: str, **more: Any) -> Server:
+def scripted(mode: str, mark: str, **more: Any) -> McpServerEntry:
     """The scripted server; `mark` is among its words, so that its processes are found."""
     arguments = ("-I", "-S", SCRIPT, mode, mark)
     fields = {"name": "hostile", "transport": "stdio", "layer": "user", "source": "a test", **more}
-    return Server(command=sys.executable, args=arguments, **fields)
+    return McpServerEntry(command=sys.executable, args=arguments, **fields)
 
 
 @contextlib.asynccontextmanager
-async def met(mode: str, folder: Path, *, server: Any = None, **more: Any) -> AsyncIterator[Connection]:
+async def met(mode: str, folder: Path, *, server: Any = None, **more: Any) -> AsyncIterator[McpConnection]:
     """A connection to the scripted server, closed at the end; nothing of it is left then."""
     mark = f"mark={folder}/."
     more.setdefault("environment", {"PATH": os.environ.get("PATH", os.defpath)})
     more.setdefault("pauses_seconds", (0.0,))
     folder.mkdir(exist_ok=True)
-    connection = Connection(scripted(mode, mark, **(server or {})), folder=str(folder), **more)
+    connection = McpConnection(scripted(mode, mark, **(server or {})), folder=str(folder), **more)
     try:
         async with asyncio.timeout(SECONDS):
             yield connection
@@ -50,7 +50,7 @@ async def met(mode: str, folder: Path, *, server: Any = None, **more: Any) -> As
         assert living(mark) == []
 
 
-async def echoed(connection: Connection, words: str = "hello") -> str:
+async def echoed(connection: McpConnection, words: str = "hello") -> str:
     """What the server says when it is asked to repeat something."""
     return said(await connection.call("echo", {"text": words}, progress=quiet))
 
@@ -60,7 +60,7 @@ def said(outcome: Mixed) -> str:
     return outcome.parts[0]
 
 
-async def refused(connection: Connection, tool: str, arguments: dict[str, Any] | None = None) -> str:
+async def refused(connection: McpConnection, tool: str, arguments: dict[str, Any] | None = None) -> str:
     """Why a call failed."""
     try:
         outcome = await connection.call(tool, arguments or {}, progress=quiet)

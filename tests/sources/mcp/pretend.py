@@ -6,8 +6,8 @@ from typing import Any, ClassVar, cast
 
 from ferrule.core.elsewhere import Mixed, ServerResource
 from ferrule.core.errors import ToolFailure
-from ferrule.sources.mcp.connection import Connection
-from ferrule.sources.mcp.server import ListedPrompt, ListedTool, Listing, Server
+from ferrule.sources.mcp.connection import McpConnection
+from ferrule.sources.mcp.server import ListedPrompt, ListedTool, McpServerEntry, ServerListing
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 
@@ -16,19 +16,19 @@ def tool(name: str, words: str = "Reads a file.", **more: Any) -> ListedTool:
     return ListedTool(name, words, more.pop("schema", SCHEMA), **more)
 
 
-def listing(*tools: ListedTool, prompts: tuple[ListedPrompt, ...] = (), **more: Any) -> Listing:
-    return Listing("A server", "1", "", tuple(tools), prompts, **more)
+def listing(*tools: ListedTool, prompts: tuple[ListedPrompt, ...] = (), **more: Any) -> ServerListing:
+    return ServerListing("A server", "1", "", tuple(tools), prompts, **more)
 
 
 class Script:
     """What a server says, and all that it was asked; a test may change it at any time."""
 
-    def __init__(self, says: Listing | None = None) -> None:
+    def __init__(self, says: ServerListing | None = None) -> None:
         self.says = says or listing(tool("read"))
         self.fails = ""
         """A sentence, where it cannot be started."""
         self.hangs = False
-        self.starts: list[Server] = []
+        self.starts: list[McpServerEntry] = []
         self.environments: list[Mapping[str, str]] = []
         self.listings = 0
         self.is_restless = False
@@ -43,7 +43,7 @@ class Script:
         self.closed = 0
         self.connections: list[Pretend] = []
 
-    def change(self, says: Listing) -> None:
+    def change(self, says: ServerListing) -> None:
         """The server says that its list has changed."""
         self.says = says
         for one in self.connections:
@@ -54,12 +54,12 @@ class Script:
             one.is_up = False
 
 
-class Pretend(Connection):
+class Pretend(McpConnection):
     """Passes the same calls as a connection."""
 
     scripts: ClassVar[dict[str, Script]] = {}
 
-    def __init__(self, server: Server, **given: Any) -> None:
+    def __init__(self, server: McpServerEntry, **given: Any) -> None:
         self.server = server
         self.script = self.scripts[server.name]
         self.on_changed = given["on_changed"]
@@ -82,7 +82,7 @@ class Pretend(Connection):
             self.script.starts.append(self.server)
         return self.script
 
-    async def listing(self) -> Listing:
+    async def listing(self) -> ServerListing:
         script = await self._up()
         script.listings += 1
         if script.is_restless:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.sources.mcp.meeting import SECONDS, echoed, living, met, quiet, refused, said
 
-from ferrule.core.elsewhere import Mixed, Part, ServerResource
+from ferrule.core.content import Picture
+from ferrule.core.elsewhere import McpContent, Mixed, ServerResource
 from ferrule.core.errors import ToolFailure
-from ferrule.core.outcomes import Picture
 from ferrule.sources.mcp.server import ListedPrompt
 
 
@@ -47,14 +47,14 @@ async def test_a_listing_says_all_that_a_server_offers(tmp_path: Path) -> None:
 async def test_the_parts_of_an_answer_keep_their_order_and_their_kinds(tmp_path: Path) -> None:
     async with met("good", tmp_path) as connection:
         outcome = await connection.call("parts", {}, progress=quiet)
-    kinds = [part.kind if isinstance(part, Part) else type(part).__name__ for part in outcome.parts]
+    kinds = [part.kind if isinstance(part, McpContent) else type(part).__name__ for part in outcome.parts]
     assert kinds == [
         "str", "Picture", "image", "image", "audio", "resource_link", "resource", "Picture", "resource", "str",
     ]  # fmt: skip
     picture = outcome.parts[1]
     assert isinstance(picture, Picture)
     assert (picture.path, picture.media_type, picture.data[:4]) == ("", "image/png", b"\x89PNG")
-    words = [part.words for part in outcome.parts if isinstance(part, Part)]
+    words = [part.words for part in outcome.parts if isinstance(part, McpContent)]
     assert words[0] == "[An image that is not valid base64.]"
     assert words[2:5] == [
         "[Audio of the type audio/wav, 3 bytes.]",
@@ -227,7 +227,7 @@ async def test_resources_are_listed_and_read_without_the_bad_ones(tmp_path: Path
         assert await connection.resources() == [ServerResource("hostile", "mem://a", "a", "A.")]
         assert await connection.resources(templates=True) == [ServerResource("hostile", "mem://{x}", "any")]
         text = (await connection.read("mem://a")).parts[0]
-        assert isinstance(text, Part)
+        assert isinstance(text, McpContent)
         assert text.words == "text of a"
         assert isinstance((await connection.read("mem://picture")).parts[0], Picture)
         with pytest.raises(ToolFailure, match="refused: Resource not found"):

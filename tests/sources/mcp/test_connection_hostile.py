@@ -13,9 +13,9 @@ from tests.memory import forget_peak, peak_bytes
 from tests.sources.mcp.meeting import SECONDS, echoed, living, met, quiet, refused, said
 
 from ferrule.core.errors import ToolFailure
-from ferrule.sources.mcp.connection import Connection
-from ferrule.sources.mcp.server import Server
-from ferrule.support.roster import Roster
+from ferrule.sources.mcp.connection import McpConnection
+from ferrule.sources.mcp.server import McpServerEntry
+from ferrule.system.roster import Roster
 
 DEATHS = [
     pytest.param("crash", "ended with exit code 3", id="crashes"),
@@ -244,8 +244,8 @@ async def test_what_a_server_has_started_ends_with_it(tmp_path: Path, tool: str)
 
 
 async def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    server = Server(name="hostile", transport="stdio", layer="user", source="a test", command="no-such")
-    connection = Connection(server, environment={"PATH": os.defpath}, folder=str(tmp_path))
+    server = McpServerEntry(name="hostile", transport="stdio", layer="user", source="a test", command="no-such")
+    connection = McpConnection(server, environment={"PATH": os.defpath}, folder=str(tmp_path))
     assert "cannot be started with 'no-such': No such file or directory" in await refused(connection, "echo")
     await connection.close()
 
@@ -310,14 +310,14 @@ async def test_failures_have_a_code(tmp_path: Path) -> None:
 
 _ORPHANING = """
 import asyncio, os
-from ferrule.sources.mcp.connection import Connection
-from ferrule.support.roster import Roster
+from ferrule.sources.mcp.connection import McpConnection
+from ferrule.system.roster import Roster
 from tests.sources.mcp.meeting import echoed, scripted
 
 async def main():
     asyncio.get_running_loop().slow_callback_duration = 600  # a busy machine is no fault of the program
     server = scripted("stays", {mark!r})
-    connection = Connection(server, environment=dict(PATH=os.defpath), folder="/", roster=Roster({roster!r}))
+    connection = McpConnection(server, environment=dict(PATH=os.defpath), folder="/", roster=Roster({roster!r}))
     await echoed(connection)
     os.write(1, b"up\\n")
     os._exit(0)

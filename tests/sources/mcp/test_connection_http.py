@@ -14,14 +14,16 @@ from tests.sources.mcp.meeting import SECONDS, echoed, quiet, refused, said
 from tests.sources.mcp.web import Offered, canned, event_stream, serving
 
 from ferrule.core.errors import ToolFailure
-from ferrule.sources.mcp.connection import Connection
-from ferrule.sources.mcp.server import Server
+from ferrule.sources.mcp.connection import McpConnection
+from ferrule.sources.mcp.server import McpServerEntry
 
 
 @contextlib.asynccontextmanager
-async def connected(url: str, folder: Path, transport: Any = "http", **more: Any) -> AsyncIterator[Connection]:
-    server = Server(name="far", transport=transport, layer="user", source="a test", url=url, headers={"X-Given": "yes"})
-    connection = Connection(server, environment={}, folder=str(folder), pauses_seconds=(0.0,), **more)
+async def connected(url: str, folder: Path, transport: Any = "http", **more: Any) -> AsyncIterator[McpConnection]:
+    server = McpServerEntry(
+        name="far", transport=transport, layer="user", source="a test", url=url, headers={"X-Given": "yes"}
+    )
+    connection = McpConnection(server, environment={}, folder=str(folder), pauses_seconds=(0.0,), **more)
     try:
         async with asyncio.timeout(SECONDS):
             yield connection

@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.core.elsewhere import Part
-from ferrule.sources.mcp.answers import contents
-from ferrule.sources.mcp.elicited import filled
-from ferrule.sources.mcp.frames import Frames, TooLong
-from ferrule.sources.mcp.listed import fault, pages
-from ferrule.sources.mcp.rest import Rest
+from ferrule.core.elsewhere import McpContent
+from ferrule.sources.mcp.connection import Rest, filled
+from ferrule.sources.mcp.results import contents, fault, pages
+from ferrule.sources.mcp.transport import Frames, TooLong
 
 LINES = st.one_of(
     st.binary(max_size=30).filter(lambda line: b"\n" not in line),
@@ -161,7 +159,7 @@ async def test_a_blob_that_is_text_can_be_read_and_others_are_named(
 
     (part,) = (await contents(types.ReadResourceResult(contents=[blob]))).parts
 
-    assert isinstance(part, Part)
+    assert isinstance(part, McpContent)
     named = f"[The resource mem://x of the type {media_type}, {len(data)} bytes.]"
     assert part.words == (named if words is None else words)
     assert part.block["resource"]["blob"] == blob.blob

@@ -12,15 +12,15 @@ import pytest
 from tests.sources.mcp.meeting import SECONDS, living, quiet, said
 from tests.sources.mcp.node import found
 
-from ferrule.core.elsewhere import Part
-from ferrule.core.outcomes import Picture
-from ferrule.sources.mcp.connection import Connection
-from ferrule.sources.mcp.server import Server
+from ferrule.core.content import Picture
+from ferrule.core.elsewhere import McpContent
+from ferrule.sources.mcp.connection import McpConnection
+from ferrule.sources.mcp.server import McpServerEntry
 
 
 @contextlib.asynccontextmanager
-async def started(folder: Path, command: str, *arguments: str, **more: Any) -> AsyncIterator[Connection]:
-    server = Server(
+async def started(folder: Path, command: str, *arguments: str, **more: Any) -> AsyncIterator[McpConnection]:
+    server = McpServerEntry(
         name="real",
         transport="stdio",
         layer="session",
@@ -29,7 +29,7 @@ async def started(folder: Path, command: str, *arguments: str, **more: Any) -> A
         args=arguments,
         start_seconds=60,
     )
-    connection = Connection(server, environment={"PATH": os.environ["PATH"]}, folder=str(folder), **more)
+    connection = McpConnection(server, environment={"PATH": os.environ["PATH"]}, folder=str(folder), **more)
     try:
         async with asyncio.timeout(2 * SECONDS):
             yield connection
@@ -65,13 +65,13 @@ async def test_the_everything_server_is_used_in_every_way(request: pytest.Fixtur
         assert reports
         assert set(reports) <= {"1/3", "2/3", "3/3"}
         links = (await call("get-resource-links", count=2)).parts
-        assert [part.kind for part in links if isinstance(part, Part)] == ["resource_link"] * 2
+        assert [part.kind for part in links if isinstance(part, McpContent)] == ["resource_link"] * 2
         assert '"name": "Ann"' in "".join(
             part for part in (await call("trigger-elicitation-request")).parts if isinstance(part, str)
         )
         resources = await connection.resources()
         text = (await connection.read(resources[0].uri)).parts[0]
-        assert isinstance(text, Part)
+        assert isinstance(text, McpContent)
         assert text.words.startswith("# ")
         assert len(await connection.resources(templates=True)) == 2
         assert await connection.prompt("args-prompt", {"city": "Rome"}) == "What's weather in Rome?"

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from ferrule.core.errors import ConfigError
-from ferrule.settings import Mcp, McpServer
-from ferrule.sources.mcp.config import configured, skill_servers
-from ferrule.sources.mcp.expand import expanded, variables
-from ferrule.sources.mcp.places import exist
-from ferrule.sources.mcp.server import Server
+from ferrule.settings.schema import Mcp, McpServer
+from ferrule.sources.mcp.config import configured, exist, skill_servers
+from ferrule.sources.mcp.entries import expanded, variables
+from ferrule.sources.mcp.server import McpServerEntry
 
 
 class Places:
@@ -68,7 +67,7 @@ COMMAND = {"command": "npx", "args": ["-y", "x"], "env": {"TOKEN": "${TOKEN}"}}
 def test_a_projects_server_is_read_from_every_form(places, name, content):
     path = places.write(name, content)
 
-    assert only(places.read()) == Server(
+    assert only(places.read()) == McpServerEntry(
         name="x",
         transport="stdio",
         layer="project",
@@ -402,7 +401,7 @@ def test_a_list_that_nobody_understands_keeps_every_server_out(places, entries):
 )
 @pytest.mark.contract("mcp.variables")
 def test_variables_are_put_in_everywhere(text, value):
-    server = Server(
+    server = McpServerEntry(
         name="x", transport="stdio", layer="user", source="s", command=f"/{text}", args=(text,), env={"E": text}
     )
     environment = {"A": "one", "EMPTY": "", "NESTED": "${A}"}
@@ -413,7 +412,7 @@ def test_variables_are_put_in_everywhere(text, value):
 
 
 def test_a_variable_that_is_not_set_is_named():
-    server = Server(
+    server = McpServerEntry(
         name="x", transport="http", layer="user", source="s", url="http://h/${NO_SUCH}", headers={"A": "${B}"}
     )
 

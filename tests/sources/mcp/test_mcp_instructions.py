@@ -8,9 +8,9 @@ from tests.sources.mcp.world import Asked, World
 
 from ferrule.core.errors import ToolFailure
 from ferrule.core.face import Face
-from ferrule.core.offered import INSTRUCTIONS
-from ferrule.registry.section import SERVER_CHARS, servers_section
-from ferrule.sources.mcp.server import Listing
+from ferrule.core.services import INSTRUCTIONS
+from ferrule.registry.search import SERVER_CHARS, servers_section
+from ferrule.sources.mcp.server import ServerListing
 
 READER = Face(
     tool="read_mcp_resource",
@@ -28,7 +28,7 @@ async def world(tmp_path):
     await made.close()
 
 
-def saying(words: str, name: str = "read") -> Listing:
+def saying(words: str, name: str = "read") -> ServerListing:
     return listing(tool(name))._replace(guidance=words)
 
 

@@ -8,8 +8,8 @@ from tests.sources.mcp.pretend import listing, tool
 from tests.sources.mcp.world import Asked, World, names
 
 from ferrule.core.errors import ToolFailure
-from ferrule.sources.mcp.pins import Pins
-from ferrule.sources.mcp.server import ListedPrompt, Server
+from ferrule.sources.mcp.approval import ServerPins
+from ferrule.sources.mcp.server import ListedPrompt, McpServerEntry
 
 
 @pytest.fixture
@@ -149,10 +149,10 @@ def test_a_script_of_the_workspace_starts_a_server_only_as_it_was_approved(tmp_p
     (workspace / "bin").mkdir(parents=True)
     for name in ("serve", "server.py"):
         (workspace / "bin" / name).write_text("good")
-    server = Server(
+    server = McpServerEntry(
         name="x", transport="stdio", layer=layer, source="a file", command=command, args=tuple(args), cwd=str(workspace)
     )
-    pins = Pins(str(tmp_path / "state"), str(workspace))
+    pins = ServerPins(str(tmp_path / "state"), str(workspace))
     before = pins.look(server)[0]
     pins.approve(server, pins.start(server))
     approved = pins.look(server)[0]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.sources.mcp.pretend import SCHEMA, listing, tool
 
 from ferrule.arguments.schema import Schema
-from ferrule.sources.mcp.pins import tool_pin
+from ferrule.sources.mcp.approval import tool_pin
 from ferrule.sources.mcp.quarantine import MOST_TOOLS, looked_at
-from ferrule.sources.mcp.server import ListedPrompt, ListedTool, Listing
+from ferrule.sources.mcp.server import ListedPrompt, ListedTool, ServerListing
 
 
 def nested(depth):
@@ -168,7 +168,7 @@ def test_whatever_a_server_lists_can_be_pinned_and_kept_or_stays_out(name, words
 
     assert len(looked.listing.tools) + len(looked.out) == 1
     for one in looked.listing.tools:
-        kept = msgspec.json.decode(msgspec.json.encode(looked.listing), type=Listing)
+        kept = msgspec.json.decode(msgspec.json.encode(looked.listing), type=ServerListing)
         assert [tool_pin(tool) for tool in kept.tools] == [tool_pin(one)]
 
 

@@ -48,16 +48,16 @@ async def test_a_later_session_knows_the_tools_and_starts_nothing(world):
 def test_knowing_servers_loads_neither_the_package_nor_a_validator(tmp_path):
     program = f"""
 import json, os, sys
-from ferrule.settings import Mcp
+from ferrule.settings.schema import Mcp
 from ferrule.sources.mcp.config import configured
-from ferrule.sources.mcp.opening import Opening
+from ferrule.sources.mcp.connection import Opening
 from ferrule.sources.mcp.servers import Servers
 given = [json.dumps({{"x": {{"command": "c"}}}})]
 found = configured({str(tmp_path)!r}, Mcp(), given=given, user_folder={str(tmp_path)!r})
 servers = Servers(found, state_folder={str(tmp_path / "s")!r}, workspace={str(tmp_path)!r}, opening=Opening({{}}))
 assert servers.known().warnings == (), servers.known()
 assert servers.unlisted() == ("x",)
-heavy = ("mcp", "mcp_types", "pydantic", "jsonschema_rs", "httpx2", "ferrule.core.outcomes")
+heavy = ("mcp", "mcp_types", "pydantic", "jsonschema_rs", "httpx2")
 print([name for name in heavy if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)

@@ -13,18 +13,18 @@ from tests.sources.mcp.meeting import SECONDS, quiet, said
 from tests.sources.mcp.node import found
 
 from ferrule.core.errors import ToolFailure
-from ferrule.sources.mcp.connection import Connection
-from ferrule.sources.mcp.pins import tool_pin
+from ferrule.sources.mcp.approval import tool_pin
+from ferrule.sources.mcp.connection import McpConnection
 from ferrule.sources.mcp.quarantine import usable
-from ferrule.sources.mcp.server import ListedTool, Server
+from ferrule.sources.mcp.server import ListedTool, McpServerEntry
 
 SCRIPT = str(Path(__file__).with_name("tasking.py"))
 
 
 @contextlib.asynccontextmanager
-async def started(folder: Path, *command: str, **more: Any) -> AsyncIterator[Connection]:
+async def started(folder: Path, *command: str, **more: Any) -> AsyncIterator[McpConnection]:
     program, *arguments = command or (sys.executable, "-I", "-S", SCRIPT, "with")
-    server = Server(
+    server = McpServerEntry(
         name="x",
         transport="stdio",
         layer="session",
@@ -33,7 +33,7 @@ async def started(folder: Path, *command: str, **more: Any) -> AsyncIterator[Con
         args=tuple(arguments),
         start_seconds=SECONDS,
     )
-    connection = Connection(server, environment={"PATH": os.environ["PATH"]}, folder=str(folder), **more)
+    connection = McpConnection(server, environment={"PATH": os.environ["PATH"]}, folder=str(folder), **more)
     try:
         async with asyncio.timeout(2 * SECONDS):
             yield connection

@@ -8,11 +8,12 @@ from tests.sources.mcp.pretend import listing, tool
 from tests.sources.mcp.world import World
 
 from ferrule.arguments.arguments import Arguments
-from ferrule.arguments.incoming import receive
+from ferrule.arguments.input import receive
 from ferrule.core.access import Access
 from ferrule.core.elsewhere import Mixed
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.registry.registry import Registry, plain_face
+from ferrule.registry.entry import plain_face
+from ferrule.registry.registry import Registry
 
 
 class Heard:

@@ -7,7 +7,7 @@ import stat
 import pytest
 
 from ferrule.core.errors import ConfigError
-from ferrule.sources.mcp.written import add_server, remove_server
+from ferrule.sources.mcp.config import add_server, remove_server
 
 ENTRY = {"command": "npx", "args": ["-y", "x"]}
 

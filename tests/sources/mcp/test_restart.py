@@ -16,7 +16,7 @@ from tests.sources.mcp.meeting import SECONDS, echoed, quiet, said
 from tests.sources.mcp.test_connection_http import connected
 
 from ferrule.core.errors import ToolFailure
-from ferrule.sources.mcp.connection import Connection
+from ferrule.sources.mcp.connection import McpConnection
 
 PYTHON = """
 import sys
@@ -80,7 +80,7 @@ async def test_a_typescript_server_that_was_started_again_answers_within_two_cal
             assert "after" in said(await connection.call("echo", {"message": "after"}, progress=quiet))
 
 
-async def failure(connection: Connection, tool: str, **arguments: object) -> tuple[str | None, str]:
+async def failure(connection: McpConnection, tool: str, **arguments: object) -> tuple[str | None, str]:
     """The code and the sentence of a call that fails."""
     with pytest.raises(ToolFailure) as caught:
         await connection.call(tool, arguments, progress=quiet)

@@ -6,10 +6,10 @@ from typing import Any
 
 from tests.sources.mcp.pretend import Pretend, Script
 
-from ferrule.settings import Mcp
+from ferrule.settings.schema import Mcp
 from ferrule.sources.mcp.approval import Approval
 from ferrule.sources.mcp.config import configured
-from ferrule.sources.mcp.opening import Opening
+from ferrule.sources.mcp.connection import Opening
 from ferrule.sources.mcp.servers import Servers
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ferrule import Engine
-from ferrule.settings import Settings, Tools
-from ferrule.sources.toolbox.places import Box, Layer
-from ferrule.sources.toolbox.toolbox import Entry, Toolbox
+from ferrule.settings.schema import Settings, Tools
+from ferrule.sources.toolbox.toolbox import Box, Layer, Toolbox, ToolboxEntry
 
 SESSION = "T-test"
 QUICK = Settings(tools=Tools(describe_seconds=20.0))
@@ -48,7 +47,7 @@ def box(folder: Path, layer: Layer = "user") -> Box:
     return Box(os.fspath(folder), layer)
 
 
-def statuses(entries: list[Entry]) -> dict[str, str]:
+def statuses(entries: list[ToolboxEntry]) -> dict[str, str]:
     return {os.path.basename(entry.path): entry.status for entry in entries}
 
 

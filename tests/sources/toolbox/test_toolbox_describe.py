@@ -10,8 +10,8 @@ from tests.fifo import Fifo
 from tests.sources.toolbox.boxes import QUICK, box, describing, new_mark, put, statuses, toolbox
 from tests.support.test_process import living
 
-from ferrule.settings import Settings, Shell, Tools
-from ferrule.support.roster import Roster
+from ferrule.settings.schema import Settings, ShellSettings, Tools
+from ferrule.system.roster import Roster
 
 HURRY = Settings(tools=Tools(describe_seconds=2.0))
 TEXT = "name: {}\ndescription: Does it."
@@ -206,7 +206,7 @@ async def test_the_environment_is_amps_without_secrets(folder, monkeypatch):
     monkeypatch.setenv("MY_KEPT_TOKEN", "wanted")
     monkeypatch.setenv("OK", "yes")
     monkeypatch.setenv("PATH", f".:relative::{os.environ['PATH']}")
-    settings = Settings(tools=QUICK.tools, shell=Shell(keep_env=("MY_KEPT_TOKEN",)))
+    settings = Settings(tools=QUICK.tools, shell=ShellSettings(keep_env=("MY_KEPT_TOKEN",)))
 
     (tool,) = (await toolbox(box(folder), settings=settings).load()).tools
 

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.sources.toolbox.description import GENERIC, understood
-from ferrule.sources.toolbox.naming import MOST_CHARS, tool_name
+from ferrule.sources.toolbox.tool import GENERIC, MOST_CHARS, tool_name, understood
 
 EMPTY = {"type": "object", "properties": {}, "required": []}
 MANUAL = """name: run-tests

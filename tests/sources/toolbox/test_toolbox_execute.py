@@ -13,8 +13,8 @@ from tests.support.test_process import living
 
 from ferrule import Call, Engine
 from ferrule.core.events import Progress
-from ferrule.permissions.modes import ModeConfig
-from ferrule.settings import Limits, Settings
+from ferrule.permissions.toolset import ModeConfig
+from ferrule.settings.schema import LimitSettings, Settings
 
 LIMIT_SECONDS = 30
 JSON_TOOL = f"""#!{sys.executable}
@@ -159,7 +159,7 @@ async def test_a_tool_that_says_nothing_is_stopped_in_time(workspace, folder):
     mark = new_mark()
     script = f"trap '' TERM; while :; do sleep {mark}; done"
     put(folder, "hangs", describing("name: hangs\ndescription: Hangs.", then=script))
-    settings = Settings(limits=Limits(seconds=0.5))
+    settings = Settings(limits=LimitSettings(seconds=0.5))
     async with asyncio.timeout(LIMIT_SECONDS), session(workspace, box(folder), settings=settings) as engine:
         reply = await engine.call("tb__hangs")
 

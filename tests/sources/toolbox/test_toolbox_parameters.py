@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import BadArguments
-from ferrule.sources.toolbox.parameters import written
+from ferrule.sources.toolbox.tool import written
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,10}", fullmatch=True)
 TEXTS = st.text(max_size=40) | st.text(alphabet='\n\r"\\u2028n: ab\x85\u2028\x00', max_size=20)

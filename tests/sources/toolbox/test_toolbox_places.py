@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from ferrule.settings import Tools
-from ferrule.sources.toolbox.places import PROJECT, Box, folders, preferred
+from ferrule.settings.schema import Tools
+from ferrule.sources.toolbox.toolbox import PROJECT, Box, folders, preferred
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from ferrule import Engine
 from ferrule.core.call import Call
 from ferrule.core.errors import ToolFailure
 from ferrule.core.subagents import Subagent, Subagents
-from ferrule.sources.toolbox.subagent import SubagentTool, subagent
+from ferrule.sources.toolbox.tool import SubagentTool, subagent
 
 if TYPE_CHECKING:
     from ferrule.core.tool import Context

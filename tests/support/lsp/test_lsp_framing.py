@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.lsp.framing import Framing, Garbled, frame
+from ferrule.tools.lsp.protocol import Framing, Garbled, frame
 
 MESSAGES = st.lists(st.recursive(st.none() | st.booleans() | st.text(), st.lists, max_leaves=5), max_size=5)
 

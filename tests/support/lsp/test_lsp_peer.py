@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from ferrule.support.lsp.framing import Framing
-from ferrule.support.lsp.peer import Gone, NoMethod, Peer, Refusal
+from ferrule.tools.lsp.protocol import Framing, Gone, LspPeer, LspResponseError, NoMethod
 
 SECONDS = 60.0
 
@@ -18,7 +17,9 @@ class Other:
     def __init__(self, answer: Any = None) -> None:
         self.sent: list[dict[str, Any]] = []
         self.told: list[tuple[str, Any]] = []
-        self.peer = Peer(self._take, answer or self._refuse, lambda method, params: self.told.append((method, params)))
+        self.peer = LspPeer(
+            self._take, answer or self._refuse, lambda method, params: self.told.append((method, params))
+        )
         self._framing = Framing()
 
     def say(self, **message: Any) -> None:
@@ -54,7 +55,7 @@ async def test_an_error_is_raised_with_its_code():
     await other.asked(1)
     other.say(id=other.sent[0]["id"], error={"code": -5, "message": "no", "data": [1]})
 
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(LspResponseError) as caught:
         await asking
     assert (caught.value.code, caught.value.message, caught.value.data) == (-5, "no", [1])
     assert "params" not in other.sent[0]
@@ -209,7 +210,7 @@ def test_a_question_with_a_name_that_is_none_is_not_answered(number):
 
 def test_what_is_said_together_is_sent_at_once():
     sent: list[bytes] = []
-    peer = Peer(sent.append, lambda *_: None, lambda *_: None)
+    peer = LspPeer(sent.append, lambda *_: None, lambda *_: None)
     with peer.gathered():
         peer.tell("a", None)
         with peer.gathered():

@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ferrule.support.sandbox.profile import Profile, Sandbox
+from ferrule.sandbox.profile import Profile, Sandbox
 
 if TYPE_CHECKING:
-    from ferrule.workspace.tripwire import Tripwire
+    from ferrule.sandbox.tripwire import Tripwire
 
 SECRET = "hunter2-and-more"
 LIMIT_SECONDS = 60
@@ -274,8 +274,8 @@ def confined(
 
 def tripwire(there: World, profile: Profile | None = None) -> "Tripwire":
     """What compares protected paths before and after a command."""
-    from ferrule.workspace.guarded import Guard  # not where only the sandbox itself was copied to
-    from ferrule.workspace.tripwire import Tripwire
+    from ferrule.files.guard import Guard  # not where only the sandbox itself was copied to
+    from ferrule.sandbox.tripwire import Tripwire
 
     wire = Tripwire(Guard(), str(there.outside.parent / f"{there.outside.name}-aside"))
     seen = profile or there.profile()

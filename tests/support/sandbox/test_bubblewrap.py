@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.sandbox import bubblewrap
-from ferrule.support.sandbox.bubblewrap import Bubblewrap
-from ferrule.support.sandbox.layout import LinkError, layout, ways
-from ferrule.support.sandbox.namespaces import Namespaces
-from ferrule.support.sandbox.profile import Profile, SandboxError, Wrapped
+from ferrule.sandbox import bubblewrap
+from ferrule.sandbox.bubblewrap import Bubblewrap
+from ferrule.sandbox.landlock import Namespaces
+from ferrule.sandbox.placeholders import LinkError, layout, ways
+from ferrule.sandbox.profile import Profile, SandboxError, Wrapped
 
 from .attempts import ATTEMPTS, CHORES, LIMIT_SECONDS, SECRET, Ran, World, tripwire, unconfined, world
 
@@ -300,7 +300,7 @@ def test_however_many_ways_there_are_every_folder_above_a_secret_is_held_or_in_a
 
 
 def test_a_folder_with_too_many_ways_is_closed_and_nothing_in_it_is_open(tmp_path, monkeypatch):
-    monkeypatch.setattr("ferrule.support.sandbox.layout.ways", lambda masks, writable: ways(masks, writable, most=2))
+    monkeypatch.setattr("ferrule.sandbox.placeholders.ways", lambda masks, writable: ways(masks, writable, most=2))
     for name in ("w/a/1", "w/a/2", "w/a/n/3", "w/b"):
         (tmp_path / name / "d").mkdir(parents=True)
         (tmp_path / name / "d/.env").write_text("")

@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from ferrule.support.sandbox.choose import NAMES, choose, report
-from ferrule.support.sandbox.profile import SandboxError
+from ferrule.sandbox.profile import NAMES, SandboxError, choose, report
 
 from .attempts import confined, unconfined, world
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.sandbox.denial import denied
+from ferrule.sandbox.denial import denied
 
 WORKSPACE = "/home/me/project"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.support.sandbox import landlock, spawner
-from ferrule.support.sandbox.landlock import Landlock
+from ferrule.sandbox import landlock, spawner
+from ferrule.sandbox.landlock import Landlock
 
 from .attempts import ATTEMPTS, CHORES, World, confined, world
 
@@ -23,12 +23,12 @@ def there(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture(autouse=True)
 def it_works() -> None:
-    assert landlock.works() == "", f"This machine has no Landlock: {landlock.works()}"
+    assert landlock.landlock_works() == "", f"This machine has no Landlock: {landlock.landlock_works()}"
 
 
 def stopped(name: str) -> bool:
     """Is an attempt stopped by the Landlock of this kernel? Signals are not, by an old one."""
-    version = int(spawner.cell(spawner.Kind("landlock")).ready[2])
+    version = int(spawner.cell(spawner.CellKind("landlock")).ready[2])
     return version >= 6 or name != "signal-to-engine"
 
 

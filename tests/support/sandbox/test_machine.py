@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.models.sockets import Unreachable, connected
-from ferrule.support.hosts import is_forwarded
-from ferrule.support.sandbox import bubblewrap, namespaces, spawner, variables
-from ferrule.support.sandbox.machine import KNOWN_SERVICES, Machine
-from ferrule.support.sandbox.profile import Profile, Sandbox, Wrapped
-from ferrule.support.sandbox.resolver import answered
-from ferrule.support.sandbox.spawned import Spawned
+from ferrule.models.connection import Unreachable, connected
+from ferrule.sandbox import bubblewrap, landlock, spawner
+from ferrule.sandbox import profile as variables
+from ferrule.sandbox.network import KNOWN_SERVICES, Machine, answered
+from ferrule.sandbox.profile import Profile, Sandbox, Wrapped
+from ferrule.sandbox.spawner import Spawned
+from ferrule.system.hosts import is_forwarded
 
 LIMIT_SECONDS = 60
 SERVE = """import http.server, os
@@ -36,7 +36,7 @@ try: socket.getaddrinfo("packages.example.test", 443)
 except OSError as error: print("none")
 """
 SANDBOXES = [
-    pytest.param(namespaces.Namespaces(), id="namespaces"),
+    pytest.param(landlock.Namespaces(), id="namespaces"),
     pytest.param(bubblewrap.Bubblewrap(), id="bubblewrap"),
 ]
 
@@ -62,7 +62,7 @@ class Session:
     async def start(self, *hosts: str) -> None:
         profile = self.profile(*hosts)
         network = bubblewrap.network_of(profile)
-        kind = namespaces.cell_of(profile) if self.sandbox.name == "namespaces" else network
+        kind = landlock.cell_of(profile) if self.sandbox.name == "namespaces" else network
         assert kind is not None
         await self.machine.start(kind, hosts)
 

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 import ferrule
-from ferrule.support.sandbox import landlock, namespaces
-from ferrule.support.sandbox.namespaces import Namespaces
-from ferrule.support.sandbox.profile import Wrapped
-from ferrule.support.sandbox.spawner import Confined
-from ferrule.support.sandbox.view import Paths, view
-from ferrule.support.starter import Started
+from ferrule.sandbox import landlock
+from ferrule.sandbox import landlock as namespaces
+from ferrule.sandbox.landlock import Namespaces
+from ferrule.sandbox.profile import Wrapped
+from ferrule.sandbox.spawner import Confined
+from ferrule.sandbox.view import ProfilePaths, view
+from ferrule.system.child import ProcessHandle
 
 from . import attempts
 from .attempts import ATTEMPTS, CHORES, World, confined, unconfined, world
@@ -33,7 +34,7 @@ def there(tmp_path: Path) -> Iterator[World]:
 
 @pytest.fixture(autouse=True)
 def it_works() -> None:
-    assert namespaces.works() == "", f"This machine has no user namespaces: {namespaces.works()}"
+    assert namespaces.namespaces_work() == "", f"This machine has no user namespaces: {namespaces.namespaces_work()}"
 
 
 def places(folder: Path) -> list[Path]:
@@ -78,7 +79,7 @@ def test_temporary_files_stay_from_command_to_command_and_are_nobody_elses(there
     assert not os.path.exists(f"/var/tmp/{name}")
 
 
-def start(wrapped: Wrapped, there: World) -> Started:
+def start(wrapped: Wrapped, there: World) -> ProcessHandle:
     assert isinstance(wrapped.starter, Confined)
     with open(os.devnull, "r+b") as nothing:
         number = nothing.fileno()
@@ -166,14 +167,14 @@ def test_with_the_network_it_reaches_others_and_still_no_files(there):
 def test_an_ordinary_user_is_confined_just_as_well():
     """Only root can try as somebody else; whoever else runs this has been that user all along."""
     if os.getuid() != 0:
-        assert namespaces.works() == landlock.works() == ""
+        assert namespaces.namespaces_work() == landlock.landlock_works() == ""
         return
     folder = Path(tempfile.mkdtemp(dir="/var/lib"))
     try:
         package, tests = Path(ferrule.__file__).parent, Path(attempts.__file__).parent
-        shutil.copytree(package / "support/sandbox", folder / "ferrule/support/sandbox")
+        shutil.copytree(package / "sandbox", folder / "ferrule/sandbox")
         shutil.copytree(tests, folder / "tests/support/sandbox")
-        for inside in ("ferrule", "ferrule/support", "tests", "tests/support"):
+        for inside in ("ferrule", "tests", "tests/support"):
             (folder / inside / "__init__.py").touch()
         home = folder / "home"
         home.mkdir()
@@ -206,9 +207,9 @@ _AS_NOBODY = """
 import sys
 from pathlib import Path
 from tests.support.sandbox.attempts import ATTEMPTS, CHORES, came_through, confined, world
-from ferrule.support.sandbox import spawner
-from ferrule.support.sandbox.landlock import Landlock
-from ferrule.support.sandbox.namespaces import Namespaces
+from ferrule.sandbox import spawner
+from ferrule.sandbox.landlock import Landlock
+from ferrule.sandbox.landlock import Namespaces
 home = Path(sys.argv[1])
 kept = [one for one in ATTEMPTS if not one.needs_tripwire]
 for sandbox, attempts in ((Namespaces(), kept), (Landlock(), [one for one in kept if not one.needs_mounts])):
@@ -236,7 +237,7 @@ spawner.close()
     ],
 )
 def test_folders_that_lead_to_a_secret_are_held_where_nothing_holds_them(kept, held):
-    paths = Paths([b"/w"], list(kept), [b"/w/a/b/.env", b"/out/d/.env", b"/w/.env"], [], [], [], [], [])
+    paths = ProfilePaths([b"/w"], list(kept), [b"/w/a/b/.env", b"/out/d/.env", b"/w/.env"], [], [], [], [], [])
 
     assert (view(paths).held, view(paths).closed) == (held, ())
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.hosts import Bad, Target, entries, leads_inside, target
-from ferrule.support.sandbox import proxy as module
-from ferrule.support.sandbox.proxy import Proxy, resolve
+from ferrule.sandbox import proxy as module
+from ferrule.sandbox.proxy import SandboxProxy, resolve
+from ferrule.system.hosts import Bad, NetworkEndpoint, entries, leads_inside, target
 
 LIMIT_SECONDS = 30
 
@@ -69,7 +69,7 @@ def listener() -> socket.socket:
 @contextlib.asynccontextmanager
 async def running(*hosts: str, port: bool = False, **options):
     options.setdefault("resolver", known("127.0.0.1"))
-    made = Proxy(hosts, **options)
+    made = SandboxProxy(hosts, **options)
     if port:
         await made.start()
     else:
@@ -80,7 +80,7 @@ async def running(*hosts: str, port: bool = False, **options):
         await made.close()
 
 
-async def exchange(proxy: Proxy, *parts: bytes) -> bytes:
+async def exchange(proxy: SandboxProxy, *parts: bytes) -> bytes:
     """All that the proxy says to this, until it ends the connection."""
     async with asyncio.timeout(LIMIT_SECONDS):
         reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
@@ -326,7 +326,7 @@ async def test_closing_ends_what_is_under_way():
 
     server = await asyncio.start_server(mute, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    proxy = Proxy([f"127.0.0.1:{port}"])
+    proxy = SandboxProxy([f"127.0.0.1:{port}"])
     await proxy.serve(listener())
     reader, writer = await asyncio.open_connection("127.0.0.1", proxy.port)
     writer.write(get(f"127.0.0.1:{port}", method="CONNECT"))
@@ -423,7 +423,7 @@ def test_hosts_are_compared_by_labels(line, authority, covered):
 )
 def test_a_list_that_nobody_can_mean_is_an_error(line):
     with pytest.raises(Bad):
-        Proxy([line])
+        SandboxProxy([line])
 
 
 @pytest.mark.parametrize(
@@ -528,4 +528,4 @@ def test_a_target_is_plain_or_refused(text):
 
 def test_a_target_is_written_as_it_was_meant():
     assert str(target("[::1]:443")) == "[::1]:443"
-    assert target("Example.ORG.", port=80) == Target("example.org", 80)
+    assert target("Example.ORG.", port=80) == NetworkEndpoint("example.org", 80)

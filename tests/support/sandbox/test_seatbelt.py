@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.sandbox.profile import Profile, SandboxError
-from ferrule.support.sandbox.seatbelt import PROGRAM, Seatbelt, rules
+from ferrule.sandbox.profile import Profile, SandboxError
+from ferrule.sandbox.seatbelt import PROGRAM, Seatbelt, rules
 
 TEMPORARY = "/private/var/folders/x/ferrule-1"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.sandbox import seccomp
+from ferrule.sandbox import kernel
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 ALLOW, KILL, EPERM, ENOSYS = 0x7FFF0000, 0x80000000, 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS
@@ -50,7 +50,7 @@ def decided(program: bytes, number: int, args: tuple[int, ...] = (), *, architec
 
 
 def judged(machine: str, number: int, *args: int, network: bool = False, unix_sockets: bool = False) -> int:
-    program = seccomp.program(network=network, unix_sockets=unix_sockets, machine=machine)
+    program = kernel.program(network=network, unix_sockets=unix_sockets, machine=machine)
     return decided(program, number, args, architecture=ARCHITECTURES[machine])
 
 
@@ -116,7 +116,7 @@ def test_calls_that_hide_their_arguments_seem_not_to_exist(machine, number):
 @machines
 @given(number=st.integers(0, 0xFFFFFFFF), network=st.booleans(), unix_sockets=st.booleans())
 def test_calls_of_another_architecture_end_the_process(machine, number, network, unix_sockets):
-    program = seccomp.program(network=network, unix_sockets=unix_sockets, machine=machine)
+    program = kernel.program(network=network, unix_sockets=unix_sockets, machine=machine)
 
     for architecture in (0x40000003, *ARCHITECTURES.values()):
         if architecture != ARCHITECTURES[machine]:
@@ -139,20 +139,20 @@ def test_every_call_gets_one_of_three_verdicts(machine, number, low, network, un
 @machines
 def test_few_steps_decide(machine):
     """The kernel runs the program for every number when it is attached; a long way costs each command's start."""
-    program = seccomp.program(network=False, unix_sockets=False, machine=machine)
+    program = kernel.program(network=False, unix_sockets=False, machine=machine)
 
     assert len(program) // 8 < 300
 
 
 def test_another_machine_has_no_filter():
     with pytest.raises(OSError, match="no filter of system calls for riscv64"):
-        seccomp.program(network=False, unix_sockets=False, machine="riscv64")
+        kernel.program(network=False, unix_sockets=False, machine="riscv64")
 
 
 @pytest.mark.skipif(not hasattr(os, "uname"), reason="Windows has neither the function nor the filter")
 def test_this_machine_has_one_if_it_is_known():
-    if os.uname().machine in seccomp.machines():
-        assert seccomp.native(network=False, unix_sockets=False)
+    if os.uname().machine in kernel.machines():
+        assert kernel.native(network=False, unix_sockets=False)
     else:
         with pytest.raises(OSError, match="no filter"):
-            seccomp.native(network=False, unix_sockets=False)
+            kernel.native(network=False, unix_sockets=False)

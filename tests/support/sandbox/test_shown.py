@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.support.sandbox.bubblewrap import Bubblewrap
-from ferrule.support.sandbox.landlock import Landlock
-from ferrule.support.sandbox.layout import layout
-from ferrule.support.sandbox.namespaces import Namespaces
-from ferrule.support.sandbox.profile import Profile, SandboxError
-from ferrule.support.sandbox.seatbelt import Seatbelt
+from ferrule.sandbox.bubblewrap import Bubblewrap
+from ferrule.sandbox.landlock import Landlock, Namespaces
+from ferrule.sandbox.placeholders import layout
+from ferrule.sandbox.profile import Profile, SandboxError
+from ferrule.sandbox.seatbelt import Seatbelt
 
 from .attempts import LIMIT_SECONDS, SECRET, Ran, World, confined, world
 

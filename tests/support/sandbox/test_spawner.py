@@ -16,9 +16,9 @@ from typing import Literal
 
 import pytest
 
-from ferrule.support.sandbox import command, packets, spawner
-from ferrule.support.sandbox.profile import Profile
-from ferrule.support.sandbox.spawned import Spawned
+from ferrule.sandbox import cell, orders, spawner
+from ferrule.sandbox.profile import Profile
+from ferrule.sandbox.spawner import Spawned
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is started this way")
 WAYS: tuple[Literal["namespaces", "landlock"], ...] = ("namespaces", "landlock")
@@ -27,7 +27,7 @@ LIMIT_SECONDS = 60
 
 @pytest.fixture(params=WAYS)
 def starter(request, tmp_path: Path) -> spawner.Confined:
-    return spawner.Confined(spawner.Kind(request.param), Profile(writable=(str(tmp_path),)))
+    return spawner.Confined(spawner.CellKind(request.param), Profile(writable=(str(tmp_path),)))
 
 
 def start(starter: spawner.Confined, script: str, cwd: Path, stdout: int | None = None, **env: str) -> Spawned:
@@ -163,7 +163,7 @@ def test_descriptors_are_handed_down_under_their_own_numbers(count, starter, tmp
 
 _LANDS = """
 import os, sys
-from ferrule.support.sandbox import command
+from ferrule.sandbox import cell as command
 folder, *targets = sys.argv[1:]
 targets = [int(target) for target in targets]
 files = [os.open(f"{folder}/{place}", os.O_CREAT | os.O_RDWR) for place in range(3 + len(targets))]
@@ -191,7 +191,7 @@ def test_descriptors_land_on_numbers_that_are_taken(targets, tmp_path):
 def test_standard_descriptors_and_doubles_are_no_targets(targets):
     fields = [b"/", " ".join(map(str, targets)).encode(), b"", b"1", b"true"]
     with pytest.raises(ValueError):
-        command.Command.read(fields)
+        cell.SandboxCommand.read(fields)
 
 
 def test_whether_something_is_left_is_known_at_the_end(starter, tmp_path):
@@ -307,16 +307,16 @@ def cmdline(pid: int) -> bytes:
 
 
 def test_junk_is_answered_and_survived(tmp_path):
-    kind = spawner.Kind("landlock")
+    kind = spawner.CellKind("landlock")
     starter = spawner.Confined(kind, Profile(writable=(str(tmp_path),)))
     assert start(starter, "true", tmp_path).wait(LIMIT_SECONDS) == 0
     channel = spawner.cell(kind)
     for junk in (b"", b"\0", b"start", b"start\0\0\0", b"profile\0x\0y\0z", b"\xff" * 1000, b"pid\x001", b"settle\0x"):
-        packets.send(channel._socket, junk)
-        assert packets.receive(channel._socket)[0] == b"error\0%d\0" % 74
+        orders.send(channel._socket, junk)
+        assert orders.receive(channel._socket)[0] == b"error\0%d\0" % 74
 
     channel._socket.send(b"junk without a head")
-    assert packets.receive(channel._socket)[0] == b"error\0%d\0" % 74
+    assert orders.receive(channel._socket)[0] == b"error\0%d\0" % 74
     assert start(starter, "exit 6", tmp_path).wait(LIMIT_SECONDS) == 6
 
 
@@ -350,11 +350,11 @@ class Engine:
 
 _ENGINE = """
 import os, signal, sys
-from ferrule.support.sandbox import spawner
-from ferrule.support.sandbox.profile import Profile
+from ferrule.sandbox import spawner
+from ferrule.sandbox.profile import Profile
 way, folder, task = sys.argv[1:]
 kept = (folder + "/.absent",)
-starter = spawner.Confined(spawner.Kind(way), Profile(writable=(folder,), kept=kept))
+starter = spawner.Confined(spawner.CellKind(way), Profile(writable=(folder,), kept=kept))
 nothing = os.open(os.devnull, os.O_RDWR)
 def start(script):
     env = {"PATH": os.environ["PATH"]}
@@ -379,7 +379,7 @@ else:
     running.wait(60)
     os.kill(spawner._state.process.pid, signal.SIGKILL)
     spawner._state.process.wait()
-    starter = spawner.Confined(spawner.Kind(way, unix_sockets=True), Profile(writable=(folder,)))
+    starter = spawner.Confined(spawner.CellKind(way, unix_sockets=True), Profile(writable=(folder,)))
     print(start("true").wait(60))
 """
 
@@ -425,21 +425,21 @@ def test_packets_of_any_size_arrive_with_their_descriptors():
     one, two = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with one, two, open(os.devnull, "rb") as nothing:
         for size in (0, 1, 1 << 15, (1 << 15) + 1, 3_000_000):
-            packets.send(one, b"x" * size, [nothing.fileno()])
-            data, files = packets.receive(two)
+            orders.send(one, b"x" * size, [nothing.fileno()])
+            data, files = orders.receive(two)
             assert data == b"x" * size
             assert [stat.S_ISCHR(os.fstat(file).st_mode) for file in files] == [True]
             assert not any(os.get_inheritable(file) for file in files)
             for file in files:
                 os.close(file)
         one.close()
-        assert packets.receive(two) == (None, [])
+        assert orders.receive(two) == (None, [])
 
 
 @pytest.fixture(autouse=True)
 def no_descriptor_is_left() -> Iterator[None]:
     for way in WAYS:
-        spawner.cell(spawner.Kind(way))
+        spawner.cell(spawner.CellKind(way))
     before = sorted(os.listdir("/dev/fd"))
     yield
     assert sorted(os.listdir("/dev/fd")) == before

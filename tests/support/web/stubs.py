@@ -5,8 +5,8 @@ from typing import Any
 
 import httpx2
 
-from ferrule.support.web.reach import Way
-from ferrule.support.web.web import Allowances, Web
+from ferrule.sandbox.web_address import Way
+from ferrule.tools.web.client import Allowances, Web
 
 PUBLIC = "93.184.215.14"
 

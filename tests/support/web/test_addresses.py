@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from ferrule.support.hosts import leads_inside
-from ferrule.support.web.address import parsed
-from ferrule.support.web.errors import WebError
-from ferrule.support.web.web import Got, Redirected
+from ferrule.sandbox.web_address import WebError, parsed
+from ferrule.system.hosts import leads_inside
+from ferrule.tools.web.client import Got, Redirected
 
 from .stubs import PUBLIC, Names, Sites, redirect, stubbed
 

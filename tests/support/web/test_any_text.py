@@ -5,9 +5,8 @@ import asyncio
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ferrule.support.hosts import leads_inside
-from ferrule.support.web.address import joined, parsed
-from ferrule.support.web.errors import WebError
+from ferrule.sandbox.web_address import WebError, joined, parsed
+from ferrule.system.hosts import leads_inside
 
 from .stubs import Names, Sites, redirect, stubbed
 

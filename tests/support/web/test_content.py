@@ -17,12 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.support.decoder import Limits
-from ferrule.support.web import content as contents
-from ferrule.support.web import plain, warm
-from ferrule.support.web.content import Converter, Unreadable
-from ferrule.support.web.kinds import decoded, judged
-from ferrule.support.web.warm import Failed, Warm
+from ferrule.documents.decoder import DecoderLimits
+from ferrule.tools.web import content
+from ferrule.tools.web import content as contents
+from ferrule.tools.web.body import decoded, judged
+from ferrule.tools.web.content import Converter, Failed, UnreadablePage, Warm
 from tests.support.test_document import written
 from tests.support.test_picture import ATTEMPTED, TRIES, png
 
@@ -218,7 +217,7 @@ async def test_a_picture_is_a_picture():
     ],
 )
 async def test_what_cannot_be_shown_is_refused_with_the_reason(raw, media_type, said):
-    with pytest.raises(Unreadable, match=said):
+    with pytest.raises(UnreadablePage, match=said):
         await read(raw, media_type)
 
 
@@ -253,24 +252,24 @@ async def test_hostile_pages_give_their_text_one_after_the_other():
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_pages_are_read_without_a_library_too(name):
-    assert "the text" in plain.text_of(HOSTILE[name]) or name in {"one-line", "open-comment"}
+    assert "the text" in content.text_of(HOSTILE[name]) or name in {"one-line", "open-comment"}
 
 
 @given(st.text(alphabet="<>/!-ab \n\"'=&;#x1", max_size=300))
 @settings(max_examples=200)
 def test_whatever_a_page_is_its_words_come_out_without_tags(page):
-    found = plain.text_of(page)
+    found = content.text_of(page)
 
     assert "<b>" not in found or "&lt;" in page or "&#" in page
-    assert isinstance(plain.title_of(page), str)
+    assert isinstance(content.title_of(page), str)
 
 
 def test_the_words_of_a_page_are_found_without_a_library(golden):
-    golden.check("web/article-plain.md", plain.text_of((SAMPLES / "article.html").read_text(encoding="utf-8")))
+    golden.check("web/article-plain.md", content.text_of((SAMPLES / "article.html").read_text(encoding="utf-8")))
 
 
 async def test_a_page_that_breaks_the_child_is_read_without_it_and_the_next_one_is_not_touched():
-    async with converter(limits=Limits(memory_bytes=160 << 20)) as (opened, _):
+    async with converter(limits=DecoderLimits(memory_bytes=160 << 20)) as (opened, _):
         found = await opened.convert(wide(6_000_000), address=HERE, media_type="text/html")
         after = await opened.convert(b"<h1>x</h1>", address=HERE, media_type="text/html")
 
@@ -284,7 +283,7 @@ async def test_a_page_that_breaks_the_child_is_read_without_it_and_the_next_one_
 
 
 async def test_a_page_that_takes_too_long_is_read_without_the_child():
-    async with converter(limits=Limits(seconds=0)) as (opened, child):
+    async with converter(limits=DecoderLimits(seconds=0)) as (opened, child):
         found = await opened.convert(b"<h1>x</h1>", address=HERE, media_type="text/html")
         gone = child.pid
 
@@ -364,7 +363,7 @@ async def test_pages_wait_for_each_other_and_one_that_is_given_up_spoils_no_othe
 
 
 async def test_a_page_that_waits_too_long_for_others_is_read_without_the_child(monkeypatch):
-    monkeypatch.setattr(warm, "TURN_SECONDS", 0.0)
+    monkeypatch.setattr(content, "TURN_SECONDS", 0.0)
     async with converter() as (opened, child):
         async with child._turn:
             found = await opened.convert(b"<h1>x</h1>", address=HERE, media_type="text/html")
@@ -385,8 +384,9 @@ async def test_a_small_page_that_becomes_a_huge_one_is_read_without_the_child():
 async def test_a_large_page_is_not_read_on_the_event_loop(monkeypatch):
     def read_plainly(page: str) -> str:
         threads.append(threading.get_ident())
-        return plain.text_of(page)
+        return plainly(page)
 
+    plainly = contents.text_of
     threads: list[int] = []
     monkeypatch.setattr(contents, "text_of", read_plainly)
     monkeypatch.setattr(contents, "folders", lambda: None)
@@ -488,8 +488,8 @@ inside["main"]()
 async def test_a_page_that_takes_over_its_process_reaches_nothing(tmp_path, monkeypatch):
     (tmp_path / "secret").write_text("came from the file")
     (tmp_path / "secret-old").write_text("")
-    (tmp_path / "taken.py").write_text(TRIES + TAKEN % warm._PROGRAM)
-    monkeypatch.setattr(warm, "_PROGRAM", str(tmp_path / "taken.py"))
+    (tmp_path / "taken.py").write_text(TRIES + TAKEN % content._PROGRAM)
+    monkeypatch.setattr(content, "_PROGRAM", str(tmp_path / "taken.py"))
     with contextlib.ExitStack() as stack:
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         unix = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -521,9 +521,9 @@ async def test_a_page_that_takes_over_its_process_reaches_nothing(tmp_path, monk
 )
 async def test_a_child_that_breaks_is_gone_and_the_page_is_read_without_it(tmp_path, monkeypatch, program):
     (tmp_path / "broken.py").write_text(program)
-    monkeypatch.setattr(warm, "_PROGRAM", str(tmp_path / "broken.py"))
+    monkeypatch.setattr(content, "_PROGRAM", str(tmp_path / "broken.py"))
 
-    async with converter(limits=Limits(seconds=1)) as (opened, child):
+    async with converter(limits=DecoderLimits(seconds=1)) as (opened, child):
         found = await opened.convert(b"<h1>x</h1>", address=HERE, media_type="text/html")
 
         assert child.pid is None
@@ -541,7 +541,7 @@ async def test_without_the_packages_there_is_the_plain_text_and_a_word_on_how_to
 
 
 async def test_a_child_without_its_packages_says_so(monkeypatch):
-    monkeypatch.setattr(warm, "folders", lambda: None)
+    monkeypatch.setattr(content, "folders", lambda: None)
     child = Warm()
 
     with pytest.raises(Failed, match="not installed"):

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from ferrule.support.web.errors import WebError
-from ferrule.support.web.transport import Meter, _Pieces
-from ferrule.support.web.web import Allowances, Got, Web
+from ferrule.sandbox.web_address import WebError
+from ferrule.tools.web.client import Allowances, Got, Web
+from ferrule.tools.web.transport import Meter, _Pieces
 from tests.models.server import WAIT_SECONDS, Exchange, Server, serving
 
 MOST = 1 << 18

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ferrule.support.web import names
-from ferrule.support.web.names import MOST, looked_up
+from ferrule.tools.web import connect
+from ferrule.tools.web.connect import MOST, looked_up
 
 WAIT_SECONDS = 30
 
@@ -26,7 +26,7 @@ def stuck(monkeypatch):
         return known("127.0.0.1", *more, **options)
 
     monkeypatch.setattr(socket, "getaddrinfo", answer)
-    monkeypatch.setattr(names, "_places", places)
+    monkeypatch.setattr(connect, "_places", places)
     yield places
     over.set()
     for _ in range(MOST):

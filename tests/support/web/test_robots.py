@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.web import address, robots
-from ferrule.support.web.errors import CutOff, WebError
-from ferrule.support.web.reach import Way
-from ferrule.support.web.robots import Robots, parsed
+from ferrule.sandbox import web_address
+from ferrule.sandbox.web_address import CutOff, Way, WebError
+from ferrule.tools.web import robots
+from ferrule.tools.web.robots import Robots, parsed
 
 from .stubs import Names, Sites, page, redirect, stubbed
 
@@ -247,7 +247,7 @@ async def test_a_site_is_asked_once_also_where_somebody_gives_up(leaving):
         await gate.wait()
         return 200, b""
 
-    sites, way = Robots(lambda: 0.0), Way(address.parsed(URL), (), is_private=False)
+    sites, way = Robots(lambda: 0.0), Way(web_address.parsed(URL), (), is_private=False)
     async with asyncio.timeout(30):
         tasks = [asyncio.create_task(sites.check(way, fetch)) for _ in range(2)]
         while not asked:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ferrule.support.web.errors import WebError
-from ferrule.support.web.proxy import proxy
-from ferrule.support.web.web import Allowances, Web
+from ferrule.sandbox.web_address import WebError
+from ferrule.tools.web.client import Allowances, Web
+from ferrule.tools.web.connect import proxy
 from tests.models.certificates import certificate
 from tests.models.server import WAIT_SECONDS, Exchange, Server, serving
 

@@ -12,10 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from ferrule.support.web.errors import WebError
-from ferrule.support.web.memory import MOST_PAGES, Memory
-from ferrule.support.web.reach import Inside
-from ferrule.support.web.web import Allowances, Got, Web
+from ferrule.sandbox.web_address import Inside, WebError
+from ferrule.tools.web.client import MOST_PAGES, Allowances, Got, Memory, Web
 from tests.models.certificates import certificate
 from tests.models.server import WAIT_SECONDS, Exchange, Server, serving
 
@@ -329,7 +327,7 @@ async def test_no_command_of_the_session_stands_in_for_a_back_end(host):
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "[::1]", "searx.example"])
 async def test_a_back_end_is_not_asked_where_a_port_of_a_session_is_forwarded(host, monkeypatch):
-    monkeypatch.setattr("ferrule.support.hosts.FORWARDED", {8888})
+    monkeypatch.setattr("ferrule.system.hosts.FORWARDED", {8888})
     sites = Sites()
 
     with pytest.raises(WebError, match="a command of a session answers there"):
@@ -524,7 +522,7 @@ async def test_the_user_may_say_who_asks():
 
 async def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "httpx2", None)
-    monkeypatch.delitem(sys.modules, "ferrule.support.web.transport", raising=False)
+    monkeypatch.delitem(sys.modules, "ferrule.tools.web.transport", raising=False)
 
     with pytest.raises(WebError) as caught:
         await Web(Allowances()).get(URL)

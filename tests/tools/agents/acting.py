@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from ferrule import Call, Engine, ModeConfig
-from ferrule.core.reply import Reply
+from ferrule.core.call import Reply
 from ferrule.core.subagents import Job, Subagents, Worked
 from ferrule.core.tool import Context
 
 if TYPE_CHECKING:
-    from ferrule.branch import Branch
+    from ferrule.engine.branch import Branch
 
 Use = Callable[..., Awaitable[Reply]]
 Act = Callable[[Job, Use], Awaitable[str | Worked]]

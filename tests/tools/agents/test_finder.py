@@ -10,11 +10,11 @@ from tests.tools.agents.acting import alone, done, opened
 from ferrule import Call
 from ferrule.core.errors import ToolFailure
 from ferrule.core.events import Event, Progress
-from ferrule.settings import Limits, Settings
-from ferrule.support import ripgrep
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.ranked_files import RankedFiles
+from ferrule.files import search
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.settings.schema import LimitSettings, Settings
+from ferrule.tools.agents.finder import RankedFiles
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -147,7 +147,7 @@ async def test_the_time_limit_does_not_hold_and_progress_is_told(root):
     for number in range(300):
         (root / "src" / f"m{number}.py").write_text("x = 1\n")
     heard: list[Event] = []
-    async with alone(root, settings=Settings(limits=Limits(seconds=0.001)), on_event=heard.append) as engine:
+    async with alone(root, settings=Settings(limits=LimitSettings(seconds=0.001)), on_event=heard.append) as engine:
         reply = await engine.call("finder", query="failed login")
 
     assert reply.ok, reply
@@ -163,8 +163,8 @@ async def test_an_empty_question_is_refused(root, query):
 
 
 async def test_a_missing_ripgrep_is_said(root, monkeypatch):
-    monkeypatch.setattr("ferrule.support.ripgrep.find_rg", lambda **_: None)
-    monkeypatch.setattr("ferrule.tools.search.program._found", lambda _: None)
+    monkeypatch.setattr("ferrule.files.search.find_rg", lambda **_: None)
+    monkeypatch.setattr("ferrule.tools.search.patterns._found", lambda _: None)
     async with alone(root) as engine:
         reply = await engine.call("finder", query="failed login")
 
@@ -182,43 +182,43 @@ async def test_a_rule_that_denies_reading_holds_for_the_index(root):
 
 
 QUESTIONS = {
-    "where are symlinks resolved": ("workspace/paths.py", "support/beneath.py"),
-    "how is a tool call cancelled": ("ferrule/flow.py", "schedule/scheduler.py", "ferrule/answering.py", "engine.py"),
-    "where is the undo journal written": ("workspace/journal.py", "workspace/undo.py"),
-    "how are secret files kept from being read": ("workspace/guarded.py",),
-    "where is ripgrep found": ("support/ripgrep.py", "search/program.py"),
-    "how does an edit match text that is indented otherwise": ("workspace/indent.py", "workspace/match.py"),
-    "where is the sandbox profile made": ("workspace/confinement.py", "sandbox/profile.py"),
+    "where are symlinks resolved": ("files/jail.py", "system/folder.py"),
+    "how is a tool call cancelled": ("ferrule/flow.py", "schedule.py", "ferrule/flow.py", "engine.py"),
+    "where is the undo journal written": ("files/journal.py", "checkpoints/undo.py"),
+    "how are secret files kept from being read": ("files/guard.py",),
+    "where is ripgrep found": ("files/search.py", "search/program.py"),
+    "how does an edit match text that is indented otherwise": ("files/match.py", "files/match.py"),
+    "where is the sandbox profile made": ("sandbox/confinement.py", "sandbox/profile.py"),
     "which code decides whether a shell command only reads": ("shell/judge.py", "shell/effects.py", "policy.py"),
     "how are two calls that touch the same file kept apart": ("core/access.py", "schedule/"),
-    "where are unified diffs produced": ("support/diff.py",),
-    "how are settings of project and user merged": ("ferrule/layered.py",),
+    "where are unified diffs produced": ("files/diff.py",),
+    "how are settings of project and user merged": ("ferrule/settings/layers.py",),
     "where is the event stream of anthropic decoded": ("wire/anthropic",),
-    "how are processes killed when a command times out": ("support/ending.py", "support/running.py", "support/tree.py"),
+    "how are processes killed when a command times out": ("system/command.py", "system/command.py", "system/tree.py"),
     "where are deferred tools searched": ("registry/search.py", "meta/tool_search.py"),
     "how is output truncated for the model": ("output/cut.py", "output/shorten.py", "output/bounds.py"),
-    "where are notebooks edited cell by cell": ("celledit.py", "files/notebook.py", "workspace/notebook.py"),
-    "how does the user approve an mcp server": ("sources/mcp", "cli/mcp.py", "cli/servers.py"),
-    "where are control characters stripped from output": ("output/clean.py", "support/screen.py", "support/shown.py"),
-    "parsing of skill frontmatter": ("support/frontmatter.py", "workspace/skill.py"),
-    "which permission modes exist": ("permissions/standing.py", "permissions/modes.py"),
-    "did you mean suggestions for misspelled names": ("support/near.py", "registry/unknown.py"),
-    "tokens estimated": ("support/tokens.py",),
-    "where is the formatter of a project chosen": ("workspace/formatters.py", "files/format.py"),
-    "how are environment variables scrubbed before a command runs": ("support/environment.py",),
+    "where are notebooks edited cell by cell": ("celledit.py", "files/notebook.py", "files/notebook.py"),
+    "how does the user approve an mcp server": ("sources/mcp", "cli/mcp.py", "cli/mcp.py"),
+    "where are control characters stripped from output": ("output/clean.py", "system/stream.py", "system/stream.py"),
+    "parsing of skill frontmatter": ("files/frontmatter.py", "tools/skills/skills.py"),
+    "which permission modes exist": ("permissions/decision.py", "permissions/toolset.py"),
+    "did you mean suggestions for misspelled names": ("core/suggest.py", "registry/names.py"),
+    "tokens estimated": ("registry/dynamic.py",),
+    "where is the formatter of a project chosen": ("tools/files/format.py", "files/format.py"),
+    "how are environment variables scrubbed before a command runs": ("system/environment.py",),
 }
 """A question about this very repository → the files that answer it."""
 ENOUGH = 0.8
 
 
 async def test_the_index_answers_most_questions_about_this_repository_among_its_first_three():
-    program = ripgrep.find_rg()
+    program = search.find_rg()
     assert program is not None
     folder = str(REPOSITORY)
     jail = Jail(folder)
     try:
         files = RankedFiles(jail, Guard((), jail))
-        names = await ripgrep.files(program, folder, hidden=False)
+        names = await search.files(program, folder, hidden=False)
         # This table would be the best answer to all of them.
         files.refresh({folder: [name for name in names if name != os.path.relpath(__file__, folder)]})
         first = {query: [spot.path for spot in files.search(query, 3)] for query in QUESTIONS}

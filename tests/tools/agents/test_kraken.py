@@ -9,12 +9,11 @@ import pytest
 from tests.tools.agents.acting import alone, done, nobody, opened, steps
 
 from ferrule import Settings
-from ferrule.agent_settings import Loop
+from ferrule.checkpoints.undo import Drafts
 from ferrule.core.errors import ToolFailure
 from ferrule.core.events import Event, Progress
-from ferrule.settings import Limits
-from ferrule.workspace.drafts import Drafts
-from ferrule.workspace.transaction import Writer
+from ferrule.files.transaction import Writer
+from ferrule.settings.schema import LimitSettings, Loop
 
 FILES = {"a.py": "def load(): ...\n", "b.py": "load()\n", "sub/c.py": "load()\nload()\n", "other.py": "x = 1\n"}
 
@@ -303,7 +302,7 @@ async def test_a_failure_at_any_stage_leaves_everything_as_it_was(root, state, s
         if stage == "write":
             engine._services.put(Writer, Broken(engine._services[Writer]))
         else:
-            monkeypatch.setattr(f"ferrule.workspace.drafts.Drafts.{stage}", fail)
+            monkeypatch.setattr(f"ferrule.checkpoints.undo.Drafts.{stage}", fail)
         reply = await engine.call("kraken", task="Rename.", files=["a.py", "b.py"])
 
     assert reply.status == "error"
@@ -548,7 +547,7 @@ async def test_a_subagent_s_work_has_no_time_limit(root, state, name):
         await asyncio.sleep(0.2)
         return "late"
 
-    engine, _ = opened(root, late, state=state, settings=Settings(limits=Limits(seconds=0.05)))
+    engine, _ = opened(root, late, state=state, settings=Settings(limits=LimitSettings(seconds=0.05)))
     async with engine:
         values = {"query": "x"} if name == "finder" else {"task": "x"}
         reply = await engine.call(name, **values, **({"files": ["a.py"]} if name == "kraken" else {}))

@@ -7,12 +7,11 @@ import pytest
 from tests.tools.agents.acting import alone, nobody, opened
 
 from ferrule import Settings
-from ferrule.agent_settings import Repository
 from ferrule.core.access import Access
-from ferrule.layered import File, layered
-from ferrule.permissions.case import Case
-from ferrule.workspace.lent import LentJail, can_be_lent
-from ferrule.workspace.paths import Jail
+from ferrule.files.jail import Jail, LentJail, can_be_lent
+from ferrule.permissions.decision import Case
+from ferrule.settings.layers import LayerFile, layered
+from ferrule.settings.schema import LibrarianRepository
 
 
 @pytest.fixture
@@ -36,7 +35,7 @@ def library(tmp_path):
 
 def lending(**paths):
     return Settings(
-        repositories={name: Repository(path=str(path), about=f"the {name}") for name, path in paths.items()}
+        repositories={name: LibrarianRepository(path=str(path), about=f"the {name}") for name, path in paths.items()}
     )
 
 
@@ -167,7 +166,7 @@ async def test_an_empty_question_is_refused(root, library):
 
 def test_a_project_cannot_lend_anything():
     raw = b'[repositories.home]\npath = "/"\n'
-    settings = layered([File("user", "user.toml", b""), File("project", "project.toml", raw)])
+    settings = layered([LayerFile("user", "user.toml", b""), LayerFile("project", "project.toml", raw)])
 
     assert settings.settings.repositories == {}
     assert "a project cannot set repositories" in settings.warnings[0]

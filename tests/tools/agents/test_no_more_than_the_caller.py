@@ -9,12 +9,11 @@ from tests.crew import Crew
 
 from ferrule.core.subagents import Subagent
 from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.permissions.modes import ModeConfig, includes
+from ferrule.permissions.toolset import ModeConfig, includes
 from ferrule.tools import BUILTIN
-from ferrule.tools.agents.kinds import BUILT_IN, Agents
-from ferrule.tools.agents.toolsets import GROUPS, granted, toolset
-from ferrule.workspace.agent_file import read_agent
-from ferrule.workspace.skill import Unusable
+from ferrule.tools.agents.kinds import BUILT_IN, AgentKinds, read_agent
+from ferrule.tools.agents.work import GROUPS, granted, toolset
+from ferrule.tools.skills.skills import Unusable
 
 NAMES = {face.name: face.tool for family in FAMILIES for face in load_dialect(family).faces}
 NAMES |= {tool: tool for tool in BUILTIN} | {name: name for name in ("mcp__box__put", "mcp__box__get", "tb__lint")}
@@ -89,7 +88,7 @@ def test_sets_of_tools_never_give_more_than_the_caller_has(names, parent):
 def test_what_is_built_in_has_no_more_than_its_caller(kind, parent):
     had = {tool for tool in TOOLS if includes(parent, tool, canonical=canonical)}
 
-    assert tools_of(Agents().get(kind), parent) <= had
+    assert tools_of(AgentKinds().get(kind), parent) <= had
 
 
 def test_who_names_no_tools_can_only_read():

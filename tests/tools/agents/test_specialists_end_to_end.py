@@ -5,8 +5,8 @@ import os
 from tests.agent.stage import Stage
 
 from ferrule import Settings
-from ferrule.agent_settings import Repository
 from ferrule.models.cues import calls, said
+from ferrule.settings.schema import LibrarianRepository
 
 
 def edit(name, prompt):
@@ -87,7 +87,7 @@ async def test_a_librarian_reads_what_was_lent_and_asks_nobody(tmp_path):
         said("With borrow().", prompt="how to borrow", expect="def borrow"),
         said("So.", expect="With borrow()."),
     )
-    settings = Settings(repositories={"lib": Repository(path=str(library))})
+    settings = Settings(repositories={"lib": LibrarianRepository(path=str(library))})
     async with Stage(workspace, *cues, dialect="amp", settings=settings, ask=asked.append) as stage:
         ended = await stage.run("Ask.")
 

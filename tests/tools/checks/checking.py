@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from ferrule import Answer, Call, Engine, Question, Settings
-from ferrule.core.checks import Check, Checked, CheckRun, CheckWatch
+from ferrule.core.call import Reply
 from ferrule.core.events import Event, Progress
-from ferrule.core.reply import Reply
-from ferrule.settings import Sandbox
-from ferrule.tool_settings import CheckCommand, Checks
+from ferrule.settings.schema import CheckCommand, Checks, SandboxSettings
+from ferrule.tools.checks.outcomes import Check, Checked, CheckRun, CheckWatch
 
 LIMIT_SECONDS = 60
 
@@ -63,7 +62,7 @@ class Session:
             on_event=self.events.append,
             settings=Settings(
                 checks=Checks(commands=own, parallel=parallel, **(checks or {})),
-                **{"sandbox": Sandbox() if confined else Sandbox(use="none"), **(settings or {})},
+                **{"sandbox": SandboxSettings() if confined else SandboxSettings(use="none"), **(settings or {})},
             ),
             **more,
         )

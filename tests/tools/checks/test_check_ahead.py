@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from ferrule import Engine
-from ferrule.permissions.asker import Everybody
+from ferrule.permissions.ask import Everybody
 from ferrule.tools.checks import choice
-from ferrule.workspace.checks.found import find
+from ferrule.tools.checks.find import find
 
 
 @pytest.mark.parametrize("given", [{}, {"only": ["tests"]}])

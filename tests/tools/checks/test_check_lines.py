@@ -10,10 +10,10 @@ from tests.tools.checks.test_check_policy import rules
 from tests.workspace.checks.test_checks_found import PROJECTS, put
 
 from ferrule import Call
-from ferrule.core.checks import Check
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
 from ferrule.tools.checks.choice import known
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
+from ferrule.tools.checks.outcomes import Check
 
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
 _STANDINGS: dict[str, dict[str, Any]] = {

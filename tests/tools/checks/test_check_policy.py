@@ -9,11 +9,11 @@ from tests.tools.checks.checking import Session
 
 from ferrule import Answer, Call
 from ferrule.core.access import Access
-from ferrule.permissions.asker import Nobody, Question
-from ferrule.permissions.case import Case
-from ferrule.permissions.summary import summary
-from ferrule.settings import Permissions, Sandbox
-from ferrule.workspace.paths import Jail
+from ferrule.files.jail import Jail
+from ferrule.permissions.ask import Nobody, Question
+from ferrule.permissions.decision import Case
+from ferrule.permissions.gate import summary
+from ferrule.settings.schema import Permissions, SandboxSettings
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ async def test_rules_that_allow_every_command_need_no_question(root: Path) -> No
 async def test_the_question_has_every_command_on_a_line_of_its_own(root: Path) -> None:
     (root / "api").mkdir()
     (root / "package.json").write_text('{"name": "x", "scripts": {"lint": "true"}}')
-    from ferrule.tool_settings import CheckCommand
+    from ferrule.settings.schema import CheckCommand
 
     commands: dict[str, Any] = {
         "a": "touch 'two\nlines\x1b[2J'",
@@ -205,7 +205,7 @@ async def test_the_sandbox_confines_checks_and_is_named_where_it_stopped_one(roo
 
 
 async def test_confined_checks_need_no_question_where_the_user_says_so(root: Path) -> None:
-    settings = {"sandbox": Sandbox(auto_allow=True)}
+    settings = {"sandbox": SandboxSettings(auto_allow=True)}
     async with Session(root, {"a": "touch a"}, answer=False, settings=settings) as session:
         reply = await session.check()
 
@@ -214,7 +214,7 @@ async def test_confined_checks_need_no_question_where_the_user_says_so(root: Pat
 
 
 async def test_a_folder_that_became_a_link_meanwhile_is_not_gone_to(root: Path, tmp_path: Path) -> None:
-    from ferrule.tool_settings import CheckCommand
+    from ferrule.settings.schema import CheckCommand
 
     (root / "sub").mkdir()
     (tmp_path / "elsewhere").mkdir()

@@ -13,12 +13,10 @@ from tests.tools.checks.checking import LIMIT_SECONDS, Session, until
 
 from ferrule import Settings
 from ferrule.agent.events import ChildEnded
-from ferrule.agent_settings import Loop
 from ferrule.core.errors import ToolFailure
 from ferrule.core.subagents import Worked
 from ferrule.models.cues import calls, said
-from ferrule.settings import Sandbox
-from ferrule.tool_settings import CheckCommand, Checks
+from ferrule.settings.schema import CheckCommand, Checks, Loop, SandboxSettings
 
 REVIEW = "---\nname: {name}\ndescription: Looks.\n{more}---\nLook for {name}.\n"
 
@@ -302,7 +300,7 @@ async def test_reviewers_read_while_the_commands_of_the_same_call_run(root: Path
     """The commands may touch everything, and hold all other calls back; those of their reviewers they must not."""
     found = issues({"severity": "high", "file": "cart.py", "line": 1, "problem": "No."})
     settings = Settings(
-        sandbox=Sandbox(use="none"),
+        sandbox=SandboxSettings(use="none"),
         loop=Loop(children=1),
         checks=Checks(commands={"waits": CheckCommand(command="touch begun; until test -e go; do sleep 0.02; done")}),
     )
@@ -336,7 +334,7 @@ async def test_reviewers_read_while_the_commands_of_the_same_call_run(root: Path
 async def test_reviewers_wait_for_no_agent_that_may_wait_for_the_checks(root: Path) -> None:
     """The other agent has the only turn there is, and waits with its call for the end of the checks."""
     settings = Settings(
-        sandbox=Sandbox(use="none"),
+        sandbox=SandboxSettings(use="none"),
         loop=Loop(children=1),
         checks=Checks(commands={"a": CheckCommand(command="touch a")}),
     )

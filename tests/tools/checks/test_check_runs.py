@@ -9,9 +9,9 @@ import pytest
 from tests.tools.checks.checking import LIMIT_SECONDS, Session, until
 
 from ferrule import Call, Engine
-from ferrule.core.checks import Check, Checked
-from ferrule.tool_settings import CheckCommand
-from ferrule.tools.checks.command import missing
+from ferrule.settings.schema import CheckCommand
+from ferrule.tools.checks.outcomes import Check, Checked
+from ferrule.tools.checks.run import missing
 
 
 @pytest.fixture

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.context import CallContext
 from ferrule.core.call import Call
-from ferrule.core.code import Hovered, InText, Occurrences, Outline
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
 from ferrule.services import Services
-from ferrule.settings import Settings
-from ferrule.support.threads import Threads
-from ferrule.tool_settings import LanguageServer, Lsp
-from ferrule.tools.code import lsp
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.languages.servers import LanguageServers
-from ferrule.workspace.paths import Jail
+from ferrule.settings.schema import LanguageServer, LspSettings, Settings
+from ferrule.system.threads import Threads
+from ferrule.tools.lsp import tool as lsp
+from ferrule.tools.lsp.outcomes import Hovered, InText, Occurrences, Outline
+from ferrule.tools.lsp.servers import LanguageServers
 
 if TYPE_CHECKING:
     from ferrule.core.access import Access
@@ -56,7 +55,7 @@ def spot(path: Path, text: str, number: int = 1) -> tuple[int, int]:
 class Asking:
     """Runs the tool by its canonical arguments; what it noted and said on the way last is kept."""
 
-    def __init__(self, folder: Path, settings: Lsp, *, state: Path, denied: tuple[str, ...] = ()) -> None:
+    def __init__(self, folder: Path, settings: LspSettings, *, state: Path, denied: tuple[str, ...] = ()) -> None:
         self.jail = Jail(os.fspath(folder))
         self.services = Services(self.jail, Settings(lsp=settings), os.fspath(state))
         guard = self.services[Guard]
@@ -100,13 +99,13 @@ class Asking:
         self.jail.close()
 
 
-def one_server(name: str, *, confined: bool = True) -> Lsp:
+def one_server(name: str, *, confined: bool = True) -> LspSettings:
     """Settings under which only that real server answers."""
     others = {other: LanguageServer(disabled=True) for other in OTHERS[name]}
-    return Lsp(servers={name: LanguageServer(), **others}, confined=confined)
+    return LspSettings(servers={name: LanguageServer(), **others}, confined=confined)
 
 
-def answering(answers: dict[str, Any], lacks: tuple[str, ...] = ()) -> Lsp:
+def answering(answers: dict[str, Any], lacks: tuple[str, ...] = ()) -> LspSettings:
     """Settings with a server for `.fake` files that answers this, method by method, and lacks some abilities."""
     server = LanguageServer(
         command=sys.executable,
@@ -116,7 +115,7 @@ def answering(answers: dict[str, Any], lacks: tuple[str, ...] = ()) -> Lsp:
         language="fake",
         options={"answers": answers, "lacks": list(lacks)},
     )
-    return Lsp(servers={"fake": server})
+    return LspSettings(servers={"fake": server})
 
 
 def rows(outcome: Occurrences) -> list[tuple[str, str]]:

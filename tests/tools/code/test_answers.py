@@ -6,10 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ferrule.core.code import OutlineRow
 from ferrule.core.errors import ToolFailure
-from ferrule.tools.code import answers
-from ferrule.tools.code.answers import Told
+from ferrule.tools.lsp import answers
+from ferrule.tools.lsp.answers import ServerLocation
+from ferrule.tools.lsp.outcomes import OutlineRow
 
 
 def span(line: int, unit: int = 0, last: int | None = None, end: int = 1) -> dict[str, Any]:
@@ -27,20 +27,26 @@ FILE = "file:///a.py"
     [
         pytest.param(None, [], id="nothing"),
         pytest.param([], [], id="none"),
-        pytest.param({"uri": FILE, "range": span(3, 4)}, [Told(FILE, 3, 4)], id="one"),
-        pytest.param([{"uri": FILE, "range": span(3, 4)}] * 2, [Told(FILE, 3, 4)] * 2, id="several"),
+        pytest.param({"uri": FILE, "range": span(3, 4)}, [ServerLocation(FILE, 3, 4)], id="one"),
+        pytest.param([{"uri": FILE, "range": span(3, 4)}] * 2, [ServerLocation(FILE, 3, 4)] * 2, id="several"),
         pytest.param(
             [{"targetUri": FILE, "targetRange": span(3), "targetSelectionRange": span(5, 6)}],
-            [Told(FILE, 5, 6)],
+            [ServerLocation(FILE, 5, 6)],
             id="link",
         ),
-        pytest.param([{"targetUri": FILE, "targetRange": span(3)}], [Told(FILE, 3, 0)], id="link-without-selection"),
-        pytest.param([{"uri": FILE}], [Told(FILE)], id="without-a-range"),
-        pytest.param([{"uri": FILE, "range": {"start": {"line": -1, "character": 2}}}], [Told(FILE)], id="below-0"),
-        pytest.param([{"uri": FILE, "range": span(2**40)}], [Told(FILE)], id="absurd"),
-        pytest.param([{"uri": FILE, "range": span(True)}], [Told(FILE)], id="a-truth-is-no-number"),
         pytest.param(
-            [{"uri": FILE, "range": {"start": {"line": 3.0, "character": 1.0}}}], [Told(FILE, 3, 1)], id="float"
+            [{"targetUri": FILE, "targetRange": span(3)}], [ServerLocation(FILE, 3, 0)], id="link-without-selection"
+        ),
+        pytest.param([{"uri": FILE}], [ServerLocation(FILE)], id="without-a-range"),
+        pytest.param(
+            [{"uri": FILE, "range": {"start": {"line": -1, "character": 2}}}], [ServerLocation(FILE)], id="below-0"
+        ),
+        pytest.param([{"uri": FILE, "range": span(2**40)}], [ServerLocation(FILE)], id="absurd"),
+        pytest.param([{"uri": FILE, "range": span(True)}], [ServerLocation(FILE)], id="a-truth-is-no-number"),
+        pytest.param(
+            [{"uri": FILE, "range": {"start": {"line": 3.0, "character": 1.0}}}],
+            [ServerLocation(FILE, 3, 1)],
+            id="float",
         ),
         pytest.param([1, None, "x", [], {"uri": 5}, {}], [], id="nonsense-is-left-out"),
         pytest.param([{"uri": "x" * 100_000, "range": span(0)}], [], id="an-address-that-is-too-long"),
@@ -67,14 +73,19 @@ def test_symbols_of_a_workspace_are_read_in_both_forms():
         {"name": "three", "kind": 5},
     ]
 
-    assert answers.symbols(answer) == [Told(FILE, 1, 4, "function", "one", "box"), Told(FILE, kind="", name="two")]
+    assert answers.symbols(answer) == [
+        ServerLocation(FILE, 1, 4, "function", "one", "box"),
+        ServerLocation(FILE, kind="", name="two"),
+    ]
 
 
 def test_calls_have_the_places_where_they_are_made():
     item = {"name": "usual", "kind": 12, "uri": FILE, "range": span(5, 0, 9), "selectionRange": span(5, 4)}
     answer = [{"from": item, "fromRanges": [span(8, 3), span(7, 2), span(8, 3), None]}, {"from": None}, {"to": item}]
 
-    assert answers.calls(answer, "from") == [Told(FILE, 5, 4, "function", "usual", "", item, sites=((7, 2), (8, 3)))]
+    assert answers.calls(answer, "from") == [
+        ServerLocation(FILE, 5, 4, "function", "usual", "", item, sites=((7, 2), (8, 3)))
+    ]
 
 
 def test_an_outline_is_in_the_order_of_the_file_and_as_deep_as_the_code():

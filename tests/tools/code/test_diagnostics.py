@@ -13,13 +13,13 @@ from tests.workspace.languages.noticed import Edited, path_with_servers
 from ferrule import Call, Engine
 from ferrule.context import CallContext
 from ferrule.core.errors import ToolFailure
-from ferrule.core.problems import Problem, Problems
-from ferrule.dialects.families.amp.problems_said import listed
-from ferrule.tool_settings import LanguageServer, Lsp
-from ferrule.tools.code import diagnostics
-from ferrule.tools.code.diagnostics import Diagnostics, DiagnosticsArgs
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.languages.servers import LanguageServers
+from ferrule.dialects.amp.reports import listed
+from ferrule.files.guard import Guard
+from ferrule.settings.schema import LanguageServer, LspSettings
+from ferrule.tools.lsp import problems
+from ferrule.tools.lsp.outcomes import Problem, Problems
+from ferrule.tools.lsp.problems import Diagnostics, DiagnosticsArgs
+from ferrule.tools.lsp.servers import LanguageServers
 
 SERVER = str(Path(__file__).parents[2] / "workspace" / "languages" / "complaining.py")
 WRONG = "def twice(number: int) -> int:\n    return number * numbre\n"
@@ -29,7 +29,7 @@ WRONG_TS = "export const one: number = 'one';\n"
 class Asked(Edited):
     """Runs the tool; what it noted and said on the way last is kept."""
 
-    def __init__(self, folder: Path, settings: Lsp) -> None:
+    def __init__(self, folder: Path, settings: LspSettings) -> None:
         folder.mkdir(exist_ok=True)
         super().__init__(folder, settings)
         self.services.put(LanguageServers, self.servers)
@@ -64,7 +64,7 @@ async def real(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pyte
     """With the real servers on PATH, the one by a test's wish before others for its language."""
     monkeypatch.setenv("PATH", path_with_servers())
     servers = {request.param: LanguageServer()} if hasattr(request, "param") else {}
-    here = Asked(tmp_path / "work", Lsp(servers=servers, seconds=60.0))
+    here = Asked(tmp_path / "work", LspSettings(servers=servers, seconds=60.0))
     yield here
     await here.close()
 
@@ -77,13 +77,13 @@ async def fake(tmp_path: Path) -> AsyncIterator[Asked]:
     await here.close()
 
 
-def complaining(folder: Path, **more: Any) -> Lsp:
+def complaining(folder: Path, **more: Any) -> LspSettings:
     args = ("-S", "-u", SERVER, "pull", str(folder / "txt.log"))
     servers = {
         "txt": LanguageServer(command=sys.executable, args=args, endings=(".txt",)),
         "doc": LanguageServer(command="no-such-server", endings=(".doc",)),
     }
-    return Lsp(servers=servers, confined=False, **{"seconds": 30.0, **more})
+    return LspSettings(servers=servers, confined=False, **{"seconds": 30.0, **more})
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ async def test_only_what_lies_below_a_folder_is_looked_at(fake):
 
 
 async def test_of_very_many_files_those_changed_last_are_looked_at(fake, monkeypatch):
-    monkeypatch.setattr(diagnostics, "MOST_FILES", 12)
+    monkeypatch.setattr(problems, "MOST_FILES", 12)
     for number in range(15):
         path = fake.folder / f"{number:02}.txt"
         path.write_text("!x\n")
@@ -238,7 +238,7 @@ async def test_files_that_a_server_is_silent_about_are_named(tmp_path):
 
 
 async def test_very_many_problems_are_counted_and_cut(fake, monkeypatch):
-    monkeypatch.setattr(diagnostics, "MOST_PROBLEMS", 3)
+    monkeypatch.setattr(problems, "MOST_PROBLEMS", 3)
     fake.write(a_txt="!a !b !c !d !e\n")
 
     outcome = await fake("a.txt")
@@ -305,7 +305,7 @@ async def test_amp_asks_for_diagnostics_by_their_name(tmp_path, monkeypatch):
 
 
 def test_a_session_that_asks_no_server_loads_none_of_this():
-    code = "import sys, ferrule.tools, ferrule.dialects.families.amp as amp; amp.dialect(); print(*sys.modules)"
+    code = "import sys, ferrule.tools, ferrule.dialects.amp as amp; amp.dialect(); print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
     assert not [name for name in loaded.split() if "languages" in name or "problems" in name]
@@ -334,7 +334,7 @@ async def test_edits_of_other_files_in_the_same_message_are_seen_in_the_order_of
 async def test_a_server_of_the_user_s_that_is_not_found_is_noted_once_where_another_answers(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", path_with_servers())
     mine = LanguageServer(command="nope-lsp", endings=(".py",))
-    here = Asked(tmp_path / "work", Lsp(servers={"mine": mine}, seconds=60.0))
+    here = Asked(tmp_path / "work", LspSettings(servers={"mine": mine}, seconds=60.0))
     here.write(a_py=WRONG)
     try:
         assert found(await here("a.py")) == [("a.py", 2, "error", "unresolved-reference")]

@@ -10,12 +10,12 @@ from tests.tools.code.asking import Asking, answering, rows
 from tests.workspace.languages.servers_world import fake, misbehaving
 
 from ferrule.core.access import Access
-from ferrule.core.code import InText
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.dialects.code_says import code
-from ferrule.tool_settings import LanguageServer, Lsp
-from ferrule.tools.code.sources import Sources
-from ferrule.workspace.guarded import Guard
+from ferrule.dialects.code_words import code
+from ferrule.files.guard import Guard
+from ferrule.settings.schema import LanguageServer, LspSettings
+from ferrule.tools.lsp.answers import Sources
+from ferrule.tools.lsp.outcomes import InText
 
 DEFINITION = "textDocument/definition"
 TEXT = "first = second\n\n  third(4)  \n"
@@ -356,7 +356,7 @@ async def test_the_symbols_of_a_file_are_not_searched_for_in_the_text(opened):
 async def test_without_a_server_the_text_is_searched_and_the_server_named(folder, tmp_path, monkeypatch, name, says):
     monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path), "/usr/bin", "/bin"]))
     (folder / name).write_text("first := 1\n")
-    ask = Asking(folder, Lsp(), state=tmp_path / "state")
+    ask = Asking(folder, LspSettings(), state=tmp_path / "state")
 
     found = await ask("findReferences", name)
     with pytest.raises(ToolFailure) as failure:
@@ -430,7 +430,7 @@ async def test_kept_lines_are_read_again_when_the_file_changes_and_forgotten_whe
 
 
 async def test_what_is_kept_of_files_is_bounded(folder, tmp_path):
-    ask = Asking(folder, Lsp(), state=tmp_path / "state")
+    ask = Asking(folder, LspSettings(), state=tmp_path / "state")
     sources = Sources()
     for number in range(80):
         (folder / f"{number}.fake").write_text("x" * 100_000)
@@ -446,7 +446,7 @@ async def test_where_the_server_does_not_start_the_text_is_searched(folder, tmp_
     broken = LanguageServer(
         command=sys.executable, args=("-c", "raise SystemExit('Unknown binary')"), endings=(".fake",)
     )
-    ask = Asking(folder, Lsp(servers={"fake": broken}), state=tmp_path / "state")
+    ask = Asking(folder, LspSettings(servers={"fake": broken}), state=tmp_path / "state")
     try:
         found = await ask("goToDefinition", "a.fake", 1, 1)
         with pytest.raises(ToolFailure) as failure:
@@ -513,7 +513,7 @@ async def test_who_calls_nobody_is_said_to_and_where_it_is_defined(opened, folde
 
 
 async def test_where_the_server_ends_again_and_again_the_text_is_searched(folder, tmp_path):
-    ask = Asking(folder, Lsp(servers={"fake": misbehaving(crash_on=DEFINITION)}), state=tmp_path / "state")
+    ask = Asking(folder, LspSettings(servers={"fake": misbehaving(crash_on=DEFINITION)}), state=tmp_path / "state")
     try:
         for _ in range(2):
             with pytest.raises(ToolFailure, match="ended with exit code 3"):
@@ -530,7 +530,7 @@ async def test_where_the_server_ends_again_and_again_the_text_is_searched(folder
 async def test_where_one_ends_again_and_again_the_next_is_asked_and_whom_the_user_named_is_said(folder, tmp_path):
     (folder / "a.fake").write_text("def first(\nfirst()\n")
     servers = {"bad": misbehaving(crash_on=DEFINITION), "good": fake()}
-    ask = Asking(folder, Lsp(servers=servers), state=tmp_path / "state")
+    ask = Asking(folder, LspSettings(servers=servers), state=tmp_path / "state")
     try:
         for _ in range(2):
             with pytest.raises(ToolFailure, match="The language server bad ended with exit code 3"):

@@ -12,15 +12,12 @@ from tests.tools.code.asking import Asking, answering
 from tests.tools.code.test_answers import JSON
 
 from ferrule import Call, Engine, Question
-from ferrule.core.code import Asked, Occurrences
 from ferrule.core.errors import ToolFailure
-from ferrule.dialects.code_says import code
-from ferrule.permissions.planning import LOOKS
-from ferrule.settings import Permissions, Settings
-from ferrule.tool_settings import Lsp
-from ferrule.tools.code.answers import Told, calls, items, places, symbols
-from ferrule.tools.code.showing import Showing
-from ferrule.tools.code.sources import Sources
+from ferrule.dialects.code_words import code
+from ferrule.permissions.plan_mode import LOOKS
+from ferrule.settings.schema import LspSettings, Permissions, Settings
+from ferrule.tools.lsp.answers import OccurrenceResolver, ServerLocation, Sources, calls, items, places, symbols
+from ferrule.tools.lsp.outcomes import CodeQuery, Occurrences
 
 FACES = {"claude": "LSP", "opencode": "lsp"}
 
@@ -135,12 +132,16 @@ async def test_rules_about_files_bind_it(folder):
 
 def test_whatever_a_server_tells_is_shown_or_left_out(folder, tmp_path):
     """Any JSON value as an answer, down to the text: nothing is raised but failures, and nothing secret is told."""
-    ask = Asking(folder, Lsp(), state=tmp_path / "state")
-    near = [Told(f"file://{folder}/{name}", line, 3) for name in ("a.fake", ".env", "gone.fake") for line in (-1, 0, 9)]
+    ask = Asking(folder, LspSettings(), state=tmp_path / "state")
+    near = [
+        ServerLocation(f"file://{folder}/{name}", line, 3)
+        for name in ("a.fake", ".env", "gone.fake")
+        for line in (-1, 0, 9)
+    ]
 
-    async def said(told: list[Told]) -> str:
-        found = await Showing(ask.context({}), "utf-16", Sources()).places(told, definitions=told[:1])
-        return code(Occurrences(Asked("goToDefinition", "a.fake", 1, 1, "first"), found.places, found.more))
+    async def said(told: list[ServerLocation]) -> str:
+        found = await OccurrenceResolver(ask.context({}), "utf-16", Sources()).places(told, definitions=told[:1])
+        return code(Occurrences(CodeQuery("goToDefinition", "a.fake", 1, 1, "first"), found.places, found.more))
 
     @given(JSON)
     @settings(max_examples=60)
@@ -160,5 +161,5 @@ def test_whatever_a_server_tells_is_shown_or_left_out(folder, tmp_path):
     asyncio.run(ask.close())
 
 
-def calling(answer: Any) -> list[Told]:
+def calling(answer: Any) -> list[ServerLocation]:
     return calls(answer, "from")

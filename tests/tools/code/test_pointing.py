@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from tests.strategies import texts
 
-from ferrule.tools.code.pointing import nearest, shortened, words
+from ferrule.tools.lsp.answers import nearest, shortened, words
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from tests.tools.code.asking import Asking, one_server, path_with_servers
 
 from ferrule.core.errors import ToolFailure
-from ferrule.tools.code.values import without_values
+from ferrule.tools.lsp.answers import without_values
 
 SOURCE = "mode = 'fast'\nyear = 2026\n"
 

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from ferrule import Engine
-from ferrule.core.planning import Planning
-from ferrule.permissions.planning import Planner
-from ferrule.workspace.guarded import Guard
+from ferrule.core.services import Planning
+from ferrule.files.guard import Guard
+from ferrule.permissions.plan_mode import Planner
 
 NAMES = {
     "claude": ("EnterPlanMode", "ExitPlanMode"),

@@ -7,9 +7,10 @@ from tests.kept_threads import keep, turn
 from tests.kept_threads import text as said
 
 from ferrule import Engine
-from ferrule.core.threads import ThreadFound, ThreadsFound
 from ferrule.dialects.dialect import load_dialect
-from ferrule.workspace.thread_store import Item, ThreadStore
+from ferrule.tools.threads.outcomes import ThreadFound, ThreadsFound
+from ferrule.tools.threads.store import ThreadStore
+from ferrule.tools.threads.thread import Item
 
 NOW = time.mktime((2026, 11, 16, 7, 44, 0, 0, 0, -1))
 

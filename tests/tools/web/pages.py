@@ -10,11 +10,11 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from ferrule import Engine, Settings
-from ferrule.support.web.content import Converter
-from ferrule.support.web.reach import Way
-from ferrule.support.web.transport import Line
-from ferrule.support.web.web import Allowances, Web
-from ferrule.tool_settings import Web as WebSettings
+from ferrule.sandbox.web_address import Way
+from ferrule.settings.schema import WebSettings
+from ferrule.tools.web.client import Allowances, Web
+from ferrule.tools.web.content import Converter
+from ferrule.tools.web.transport import PageTransport
 
 WAIT_SECONDS = 60
 _HERE, _PUBLIC = "127.0.0.1", "93.184.215.14"
@@ -60,8 +60,10 @@ class Pages:
                 raise OSError("no such name")
             return [_PUBLIC] if host in self.public else [_HERE]
 
-        def line(way: Way) -> Line:
-            return Line(way._replace(addresses=(ip_address(_HERE),)), tls=ssl.create_default_context, proxy=None)
+        def line(way: Way) -> PageTransport:
+            return PageTransport(
+                way._replace(addresses=(ip_address(_HERE),)), tls=ssl.create_default_context, proxy=None
+            )
 
         return Web(Allowances(private_hosts=hosts, **allowed), resolver=names, transport=line)
 

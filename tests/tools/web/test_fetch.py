@@ -13,10 +13,9 @@ from tests.support.test_picture import png
 from tests.tools.web.pages import Answered, Pages, Site, moved, opened, page
 
 from ferrule import Call, Engine, Question, Settings
-from ferrule.settings import Permissions
-from ferrule.support.web.content import Converter
-from ferrule.tool_settings import Web as WebSettings
-from ferrule.tools.web import keeping
+from ferrule.settings.schema import Permissions, WebSettings
+from ferrule.tools.web import fetch
+from ferrule.tools.web.content import Converter
 
 HOME = "<html><head><title>Home</title></head><body><main><h1>Hello</h1><p>See <a href='/b'>b</a>.</p></main></body>"
 HOME_TEXT = "# Hello\n\nSee [b]({at})."
@@ -223,7 +222,7 @@ async def test_a_long_page_is_given_also_where_the_whole_cannot_be_kept(tmp_path
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(keeping, "_write", full)
+    monkeypatch.setattr(fetch, "_write", full)
     async with opened(tmp_path, site) as (engine, pages):
         reply = await engine.call("read_web_page", url=pages.at("/one-line"))
 

@@ -26,12 +26,11 @@ from tests.support.web.search.spoken import (
 from ferrule import Engine
 from ferrule.core.access import Access
 from ferrule.core.call import Call
-from ferrule.core.web import Link, Searched
 from ferrule.dialects.dialect import load_dialect
-from ferrule.dialects.link_says import linked, numbered
-from ferrule.settings import Settings
-from ferrule.support.web.search import ddgs
-from ferrule.tool_settings import Search, Web
+from ferrule.dialects.shared import linked, numbered_links
+from ferrule.settings.schema import SearchSettings, Settings, WebSettings
+from ferrule.tools.web import backends
+from ferrule.tools.web.outcomes import Link, Searched
 
 FAMILIES = ("amp", "claude", "gemini")
 EACH = [pytest.param(one, id=one.name) for one in ALL]
@@ -62,8 +61,8 @@ async def server() -> AsyncIterator[Server]:
 
 def searching(folder: Any, spoken: Spoken, url: str, dialect: str = "amp", **more: Any) -> Engine:
     ask = more.pop("ask", lambda question: True)
-    search = msgspec.convert({"backend": spoken.name, "url": url, **more}, Search)
-    return Engine(folder, dialect=dialect, ask=ask, settings=Settings(web=Web(search=search, seconds=10)))
+    search = msgspec.convert({"backend": spoken.name, "url": url, **more}, SearchSettings)
+    return Engine(folder, dialect=dialect, ask=ask, settings=Settings(web=WebSettings(search=search, seconds=10)))
 
 
 def by_words(spoken: Spoken, said: dict[str, Any]) -> Play:
@@ -105,11 +104,11 @@ async def test_every_back_end_gives_the_same(tmp_path, server, spoken: Spoken):
 
 
 async def test_ddgs_is_what_is_asked_without_any_setting(tmp_path, monkeypatch):
-    monkeypatch.setattr(ddgs, "searched", functools.partial(ddgs.searched, verify=False))
-    _, tls = certificate(tmp_path, *ddgs.ENGINES.values())
+    monkeypatch.setattr(backends, "searched", functools.partial(backends.searched, verify=False))
+    _, tls = certificate(tmp_path, *backends.ENGINES.values())
     async with engines(tls) as played:
         played.pages["www.mojeek.com"] = (200, mojeek(GUIDE, OTHER))
-        web = Web(proxy=played.url)
+        web = WebSettings(proxy=played.url)
         async with Engine(tmp_path, ask=lambda question: True, settings=Settings(web=web)) as engine:
             found = await engine.call("web_search", objective="other guide")
             played.pages.clear()
@@ -124,7 +123,7 @@ async def test_ddgs_is_what_is_asked_without_any_setting(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("spoken", EACH)
 def test_what_is_touched_is_the_host_that_is_asked(tmp_path, spoken: Spoken):
-    from ferrule.support.web.search.backends import hosts
+    from ferrule.tools.web.backends import hosts
 
     backend = spoken.at("https://Search.example.org/x")
 
@@ -327,4 +326,4 @@ def test_a_link_cannot_end_early():
 
 
 def test_words_of_a_query_are_not_read_as_more_than_words():
-    assert numbered(none="None: {query}")(Searched("{query} {0} {x.y}", ())) == "None: {query} {0} {x.y}"
+    assert numbered_links(none="None: {query}")(Searched("{query} {0} {x.y}", ())) == "None: {query} {0} {x.y}"

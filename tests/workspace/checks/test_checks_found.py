@@ -10,13 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ferrule.tool_settings import CheckCommand
-from ferrule.workspace.checks.files import reader
-from ferrule.workspace.checks.found import MOST_CHECKS, Found, find
-from ferrule.workspace.checks.row import ALONE
-from ferrule.workspace.formatters import MOST_BYTES
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.settings.schema import CheckCommand
+from ferrule.tools.checks.find import MOST_CHECKS, ProjectChecks, find
+from ferrule.tools.checks.manifests import ALONE, reader
+from ferrule.tools.files.format import MOST_BYTES
 
 PYTEST = "def test_x():\n    pass\n"
 UNITTEST = "import unittest\nclass XTest(unittest.TestCase): pass\n"
@@ -35,7 +34,7 @@ def put(folder: Path, files: Mapping[str, str | bytes]) -> None:
                 path.chmod(0o755)
 
 
-def found(folder: Path, files: Mapping[str, str | bytes] | None = None, **more) -> Found:
+def found(folder: Path, files: Mapping[str, str | bytes] | None = None, **more) -> ProjectChecks:
     put(folder, files or {})
     jail = Jail(str(folder))
     try:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.core.checks import Check
-from ferrule.workspace.checks.errors import problems
-from ferrule.workspace.checks.files import reader
-from ferrule.workspace.checks.found import find
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.tools.checks.find import find
+from ferrule.tools.checks.manifests import reader
+from ferrule.tools.checks.outcomes import Check
+from ferrule.tools.checks.parse_output import problems
 
 PROGRAMS = Path(sys.executable).parent
 PROJECT = (

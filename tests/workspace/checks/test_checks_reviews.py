@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.workspace.checks.reviews import MOST_BYTES, MOST_REVIEWS, Review, Reviews, find_reviews, read_review
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.skill import Unusable
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.tools.checks.choice import MOST_BYTES, MOST_REVIEWS, Review, Reviews, find_reviews, read_review
+from ferrule.tools.skills.skills import Unusable
 
 
 def put(

@@ -6,18 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.workspace.checks.files import reader
-from ferrule.workspace.checks.found import Found, find
-from ferrule.workspace.checks.recipes import Recipe, closure, read_just, read_make, read_task
-from ferrule.workspace.checks.targets import does
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.tools.checks.find import ProjectChecks, find
+from ferrule.tools.checks.manifests import reader
+from ferrule.tools.checks.targets import TargetRecipe, closure, does, read_just, read_make, read_task
 
 PYTHON = "[tool.ruff.format]\n[tool.mypy]\nfiles = ['x']\n[tool.pytest]\n"
 ALL = ["ruff", "ruff format", "mypy", "pytest"]
 
 
-def found(folder: Path, files: dict[str, str]) -> Found:
+def found(folder: Path, files: dict[str, str]) -> ProjectChecks:
     for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")
     jail = Jail(str(folder))
@@ -196,7 +195,7 @@ def test_a_variable_that_grows_is_not_followed_far():
 def test_a_taskfile_with_anchors_is_not_expanded():
     recipes = read_task("tasks:\n  a: &x {cmds: [y]}\n  test: *x\n")
 
-    assert recipes == {"a": Recipe(), "test": Recipe()}
+    assert recipes == {"a": TargetRecipe(), "test": TargetRecipe()}
 
 
 def test_lines_that_go_on_are_one():

@@ -5,15 +5,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
 from ferrule.services import Services
-from ferrule.settings import Settings
-from ferrule.support.threads import Threads
-from ferrule.tool_settings import Lsp
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.languages.noticing import Noticing
-from ferrule.workspace.languages.server import Server
-from ferrule.workspace.languages.servers import LanguageServers
-from ferrule.workspace.paths import Jail
+from ferrule.settings.schema import LspSettings, Settings
+from ferrule.system.threads import Threads
+from ferrule.tools.lsp.diagnostics import Noticing
+from ferrule.tools.lsp.server import ProjectLanguageServer
+from ferrule.tools.lsp.servers import LanguageServers
 
 TOP = Path(__file__).parents[3]
 PATHS = (TOP / ".venv" / "bin", TOP / ".venv" / "npm" / "node_modules" / ".bin", Path(sys.prefix) / "bin")
@@ -27,7 +26,7 @@ def path_with_servers() -> str:
 class Edited:
     """A workspace with language servers, whose files a test changes as tools would."""
 
-    def __init__(self, folder: Path, settings: Lsp) -> None:
+    def __init__(self, folder: Path, settings: LspSettings) -> None:
         self.folder = folder
         self.jail = Jail(os.fspath(folder))
         self.services = Services(self.jail, Settings(lsp=settings), os.fspath(folder.parent / "state"))
@@ -53,7 +52,7 @@ class Edited:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
-    async def open(self, *names: str) -> Server:
+    async def open(self, *names: str) -> ProjectLanguageServer:
         """Have the server for these files run, with all of them open and looked through."""
         for name in names:
             server = await self.servers.server(self.path(name))

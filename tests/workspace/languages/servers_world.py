@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ferrule.core.errors import ToolFailure
-from ferrule.support.roster import Roster
-from ferrule.tool_settings import LanguageServer, Lsp
-from ferrule.workspace.confinement import Confinement, Wishes
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.languages.positions import to_server
-from ferrule.workspace.languages.server import Server
-from ferrule.workspace.languages.servers import LanguageServers
-from ferrule.workspace.paths import Jail
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.sandbox.confinement import Confinement, Wishes
+from ferrule.settings.schema import LanguageServer, LspSettings
+from ferrule.system.roster import Roster
+from ferrule.tools.lsp.documents import to_server
+from ferrule.tools.lsp.server import ProjectLanguageServer
+from ferrule.tools.lsp.servers import LanguageServers
 
 FAKE = str(Path(__file__).with_name("fake_server.py"))
 _PROGRAM = Path(FAKE).read_text(encoding="utf-8")
@@ -64,7 +64,9 @@ async def opened(
     jail = Jail(str(work))
     guard = Guard((), jail)
     confinement = Confinement(jail, guard, Wishes(use=use), state=str(folder / "state"), home=[str(work)])
-    given = Lsp(servers=servers or {"fake": fake()}, **{"seconds": SECONDS, "start_seconds": SECONDS, **settings})
+    given = LspSettings(
+        servers=servers or {"fake": fake()}, **{"seconds": SECONDS, "start_seconds": SECONDS, **settings}
+    )
     roster = Roster(str(folder / "processes"))
     more = {} if clock is None else {"clock": clock}
     languages = LanguageServers(jail, guard, lambda: confinement, given, lambda: roster, **more)
@@ -87,7 +89,7 @@ def put(folder: Path, name: str, text: str) -> str:
     return str(path)
 
 
-async def definition(server: Server, path: str, line: int, character: int, **more: Any) -> list[int]:
+async def definition(server: ProjectLanguageServer, path: str, line: int, character: int, **more: Any) -> list[int]:
     """The lines, counted from 1, on which the server says that it is defined."""
     document = await server.sync(path)
     position = to_server(document.text, line, character, server.encoding)
@@ -96,7 +98,7 @@ async def definition(server: Server, path: str, line: int, character: int, **mor
     return [(one.get("targetSelectionRange") or one["range"])["start"]["line"] + 1 for one in found or ()]
 
 
-async def wrong(server: Server, path: str, *, seconds: float = SECONDS) -> list[int] | None:
+async def wrong(server: ProjectLanguageServer, path: str, *, seconds: float = SECONDS) -> list[int] | None:
     """The lines, counted from 1, that it says are wrong."""
     found = await server.diagnostics(path, seconds=seconds)
     if found is None:
@@ -104,18 +106,18 @@ async def wrong(server: Server, path: str, *, seconds: float = SECONDS) -> list[
     return sorted({one["range"]["start"]["line"] + 1 for one in found if one.get("severity", 1) == 1})
 
 
-async def heard(server: Server, *methods: str) -> list[Any]:
+async def heard(server: ProjectLanguageServer, *methods: str) -> list[Any]:
     """What the fake server was told, of these methods."""
     return [params for method, params in await server.ask("fake/heard", {}) if method in methods]
 
 
-async def died(server: Server) -> None:
+async def died(server: ProjectLanguageServer) -> None:
     async with asyncio.timeout(SECONDS):
         while server.is_ready:
             await asyncio.sleep(0.001)
 
 
-async def watches(server: Server) -> Server:
+async def watches(server: ProjectLanguageServer) -> ProjectLanguageServer:
     """The server, when it has said that it wants to know about files."""
     async with asyncio.timeout(SECONDS):
         while not server.can("workspace/didChangeWatchedFiles"):

@@ -21,8 +21,8 @@ from tests.workspace.languages.servers_world import (
     wrong,
 )
 
-from ferrule.support.programs import program
-from ferrule.tool_settings import LanguageServer
+from ferrule.settings.schema import LanguageServer
+from ferrule.system.environment import program_on_path
 
 
 class Kind(NamedTuple):
@@ -127,7 +127,7 @@ async def test_packages_of_the_projects_environment_are_found_and_its_interprete
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
     put(tmp_path, f".venv/lib/{version}/site-packages/shelf/__init__.py", "def book(x: int) -> int:\n    return x\n")
     put(tmp_path, f".venv/lib/{version}/site-packages/shelf/py.typed", "")
-    put(tmp_path, ".venv/pyvenv.cfg", f"home = {os.path.dirname(program('python3') or sys.executable)}\n")
+    put(tmp_path, ".venv/pyvenv.cfg", f"home = {os.path.dirname(program_on_path('python3') or sys.executable)}\n")
     for each in ("python", "python3"):
         os.chmod(put(tmp_path, f".venv/bin/{each}", f'#!/bin/sh\ntouch {trace}\nexec {sys.executable} "$@"\n'), 0o755)
     put(tmp_path, "pyrightconfig.json", '{"venvPath": ".", "venv": ".venv", "pythonPath": "./.venv/bin/python"}')

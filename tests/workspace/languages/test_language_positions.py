@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.workspace.languages.positions import from_server, path_of, to_server, uri
-from ferrule.workspace.languages.problems import problems
-from ferrule.workspace.textfile import lines
+from ferrule.files.text import lines
+from ferrule.tools.lsp.diagnostics import problems
+from ferrule.tools.lsp.documents import from_server, path_of, to_server, uri
 
 ENCODINGS = ("utf-8", "utf-16", "utf-32")
 TEXTS = st.text(alphabet=st.sampled_from("aé漢𝄞\n\r\t "), max_size=40)

@@ -22,7 +22,7 @@ from tests.workspace.languages.servers_world import (
     wrong,
 )
 
-from ferrule.workspace.languages import opened as documents
+from ferrule.tools.lsp import opened as documents
 
 HELPER = {"textDocument": {"uri": ""}, "position": {"line": 4, "character": 1}}
 

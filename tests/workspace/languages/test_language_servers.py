@@ -19,13 +19,12 @@ from tests.workspace.languages.servers_world import (
     put,
 )
 
-from ferrule.support.sandbox.choose import report
-from ferrule.tool_settings import LanguageServer
-from ferrule.workspace.languages.finding import find_program, find_root, is_new_enough, search_path
-from ferrule.workspace.languages.known import KNOWN
-from ferrule.workspace.languages.table import Row, rows
+from ferrule.sandbox.profile import report
+from ferrule.settings.schema import LanguageServer
+from ferrule.tools.lsp.known import KNOWN, LanguageServerEntry, rows
+from ferrule.tools.lsp.servers import find_program, find_root, is_new_enough, search_path
 
-ROW = Row("one", "one", (), {".one": "one"}, ("one.toml", "*.ones"))
+ROW = LanguageServerEntry("one", "one", (), {".one": "one"}, ("one.toml", "*.ones"))
 
 
 def executable(path: Path, text: str = "#!/bin/sh\n") -> str:

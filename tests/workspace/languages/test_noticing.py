@@ -10,18 +10,20 @@ from typing import Any
 import pytest
 from tests.workspace.languages.noticed import Edited
 
-from ferrule.tool_settings import LanguageServer, Lsp
-from ferrule.workspace.languages.noticing import MOST_TOLD
+from ferrule.settings.schema import LanguageServer, LspSettings
+from ferrule.tools.lsp.diagnostics import MOST_TOLD
 
 SERVER = str(Path(__file__).parent / "complaining.py")
 
 
-def settings(folder: Path, kind: str, **more: Any) -> Lsp:
+def settings(folder: Path, kind: str, **more: Any) -> LspSettings:
     def one(name: str) -> LanguageServer:
         args = ("-S", "-u", SERVER, kind, str(folder / f"{name}.log"))
         return LanguageServer(command=sys.executable, args=args, endings=(f".{name}",), language=name)
 
-    return Lsp(servers={"txt": one("txt"), "doc": one("doc")}, confined=False, **{"after_seconds": 30.0, **more})
+    return LspSettings(
+        servers={"txt": one("txt"), "doc": one("doc")}, confined=False, **{"after_seconds": 30.0, **more}
+    )
 
 
 def heard(folder: Path, method: str, name: str = "txt") -> list[Any]:

@@ -3,7 +3,7 @@
 import pytest
 from tests.workspace.languages.noticed import Edited, path_with_servers
 
-from ferrule.tool_settings import LanguageServer, Lsp
+from ferrule.settings.schema import LanguageServer, LspSettings
 
 LIBRARY = "def twice(number: int) -> int:\n    return 2 * number\n"
 USER = "from library import twice\n\nprint(twice(3))\n"
@@ -16,7 +16,7 @@ async def edited(request, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", path_with_servers())
     (tmp_path / "work").mkdir()
     servers = {getattr(request, "param", "ty"): LanguageServer()}
-    here = Edited(tmp_path / "work", Lsp(after_seconds=60.0, servers=servers))
+    here = Edited(tmp_path / "work", LspSettings(after_seconds=60.0, servers=servers))
     yield here
     await here.close()
 

@@ -8,8 +8,8 @@ import pytest
 from tests.sources.mcp.node import found as node
 from tests.workspace.languages.servers_world import SECONDS, fake, heard, opened, put, watches, wrong
 
-from ferrule.tool_settings import LanguageServer
-from ferrule.workspace.languages import stirred
+from ferrule.settings.schema import LanguageServer
+from ferrule.tools.lsp import opened as stirred
 
 WATCHED = "workspace/didChangeWatchedFiles"
 GOOD = {".py": "def helper(x: int) -> int:\n    return x\n", ".ts": "export function helper(x: number) { return x }\n"}

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ferrule.workspace.languages.problems import problems
-from ferrule.workspace.languages.quoting import without_quoted
+from ferrule.tools.lsp.diagnostics import problems
+from ferrule.tools.lsp.documents import without_quoted
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.cli.driven.peer import Peer
 from ferrule.core.errors import FerruleError
+from ferrule.core.subagents import Subagents
 from ferrule.models.model import ModelError
+from ferrule.permissions.decision import named
+from ferrule.tools.skills.skills import Skills
 
 if TYPE_CHECKING:
     from ferrule.agent.session import Session
-    from ferrule.workspace.skill import Skill
+    from ferrule.tools.skills.skills import Skill
+
 
 _BYPASS = "bypassPermissions"
 _NOT_HERE = {
@@ -23,17 +27,17 @@ _NOT_HERE = {
 
 def skills_of(session: "Session") -> "list[Skill]":
     """The skills that a person may call by their names."""
-    from ferrule.workspace.skills import Skills  # for whoever asks what there is
-
     return [skill for skill in session.engine.need(Skills).all() if skill.for_user]
 
 
 def agents_of(session: "Session") -> list[tuple[str, str]]:
     """The kinds of agents, each with what it is for."""
-    from ferrule.tools.agents.kinds import Agents  # the same
-    from ferrule.workspace.agent_files import AgentFiles
+    from ferrule.tools.agents.kinds import (
+        AgentFiles,
+        AgentKinds,  # the same
+    )
 
-    kinds = Agents(session.engine.need(AgentFiles))
+    kinds = AgentKinds(session.engine.need(AgentFiles))
     return [(name, kinds.get(name).description) for name in kinds.names()]
 
 
@@ -144,8 +148,6 @@ class Control:
 
     def change_mode(self, name: str) -> str:
         """The permission mode that holds from now on. Raises: FerruleError."""
-        from ferrule.permissions.standing import named
-
         wanted = named(name).name
         if wanted == _BYPASS and not self._may_bypass:
             raise FerruleError(
@@ -206,8 +208,7 @@ class Control:
 
     async def _stop_task(self, request: Mapping[str, Any]) -> None:
         """Stop a subagent or a command that runs in the background."""
-        from ferrule.core.subagents import Subagents  # for whoever has some
-        from ferrule.support.tasks import Tasks
+        from ferrule.system.tasks import Tasks
 
         name, engine = str(request.get("task_id")), self._session.engine
         if await engine.need(Subagents).stop(name) is not None:

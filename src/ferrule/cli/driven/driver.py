@@ -5,16 +5,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 from ferrule.cli.driven.control import Control, offered
-from ferrule.cli.driven.peer import Peer
-from ferrule.cli.inbox import Inbox, descriptor
+from ferrule.cli.driven.peer import Peer, hooks_of
+from ferrule.cli.lines import Inbox, descriptor
 from ferrule.core.errors import FerruleError
 
 if TYPE_CHECKING:
     from ferrule.agent.events import Ended
     from ferrule.agent.session import Session
-    from ferrule.cli.driven.asking import ByPeer
-    from ferrule.cli.fitting import Fitting
-    from ferrule.cli.session_flags import SessionFlags
+    from ferrule.cli.driven.questions import ByPeer
+    from ferrule.cli.session_flags import Fitting, SessionFlags
 
 
 class Driver:
@@ -52,8 +51,6 @@ class Driver:
             more_names = inside_it if isinstance(inside_it, list) else ()
             self._servers += [str(name) for name in more_names if name not in self._servers]
             if wanted.get("hooks"):
-                from ferrule.cli.driven.hooks import hooks_of  # for whoever has hooks
-
                 hooks, self._warnings = hooks_of(wanted["hooks"], self.peer)
                 more["hooks"] = (*options.get("hooks", ()), *hooks)
             self._hear_words(fitting, wanted)
@@ -62,7 +59,7 @@ class Driver:
             if isinstance(skills := wanted.get("skills"), list):
                 flags.only_skills([str(name) for name in skills])
         if asks:
-            from ferrule.cli.driven.asking import ByPeer  # for whoever is asked
+            from ferrule.cli.driven.questions import ByPeer  # for whoever is asked
 
             more["ask"] = self._asker = ByPeer(self.peer)
         return {**options, **more, "mcp_config": config}

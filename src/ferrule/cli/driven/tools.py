@@ -11,13 +11,14 @@ from ferrule.core.access import Access
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.tool import Context, Tool
 from ferrule.output.clean import clean, clean_value
-from ferrule.sources.mcp.listed import MOST_ENTRIES, MOST_PAGES
-from ferrule.sources.mcp.listed import fault as tool_fault
-from ferrule.sources.mcp.names import fault, full_names
+from ferrule.sources.mcp.results import MOST_ENTRIES, MOST_PAGES, McpResultReader
+from ferrule.sources.mcp.results import fault as tool_fault
+from ferrule.sources.mcp.server import fault, full_names
 
 if TYPE_CHECKING:
-    from ferrule.core.args import Args
     from ferrule.core.elsewhere import Mixed
+    from ferrule.core.tool import Args
+
 
 _VERSION = "2025-06-18"
 _START_SECONDS = 30.0
@@ -45,7 +46,7 @@ async def tools_of(server: str, peer: Peer) -> tuple[list["PeerTool"], list[str]
     """All tools of one server, and sentences about those that cannot be used. Raises: ConfigError."""
     if why := fault(server):
         raise ConfigError(f"The MCP server {clean(server)!r} cannot be used: {why}.")
-    line = Line(server, peer)
+    line = PeerServer(server, peer)
     try:
         async with asyncio.timeout(_START_SECONDS):
             entries = await line.listed()
@@ -59,7 +60,7 @@ async def tools_of(server: str, peer: Peer) -> tuple[list["PeerTool"], list[str]
     return [PeerTool(line, entry, names[entry["name"]]) for entry in usable], warnings
 
 
-class Line:
+class PeerServer:
     """The way to one server."""
 
     def __init__(self, server: str, peer: Peer) -> None:
@@ -104,7 +105,7 @@ class PeerTool(Tool[Any, "Mixed"]):
     args = cast("type[Args]", dict)
     source = "mcp"
 
-    def __init__(self, line: Line, entry: Mapping[str, Any], name: str) -> None:
+    def __init__(self, line: PeerServer, entry: Mapping[str, Any], name: str) -> None:
         self.name = name
         self.origin = line.server
         self.tool = str(entry["name"])
@@ -123,8 +124,6 @@ class PeerTool(Tool[Any, "Mixed"]):
         from mcp_types import CallToolResult  # for whoever has such servers
         from pydantic import ValidationError
 
-        from ferrule.sources.mcp.answers import Answers
-
         try:
             said = await self._line.ask("tools/call", {"name": self.tool, "arguments": args})
             result = CallToolResult.model_validate(said)
@@ -136,4 +135,4 @@ class PeerTool(Tool[Any, "Mixed"]):
             raise ToolFailure(
                 f"The MCP server {self.origin} answered with no result of a tool.", code="mcp-answer"
             ) from error
-        return await Answers().mixed(self.tool, result, self.output_schema)
+        return await McpResultReader().mixed(self.tool, result, self.output_schema)

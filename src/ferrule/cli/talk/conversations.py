@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import msgspec
 
-from ferrule.cli.talk.commands import Again, Next
-from ferrule.cli.talk.line import BLANK, Line, cut, line, wide
-from ferrule.cli.talk.picker import Row, Scope
+from ferrule.cli.talk.commands import Next, SessionRestart
+from ferrule.cli.talk.picker import PickerRow, Scope
 from ferrule.cli.talk.status import home_short
+from ferrule.cli.talk.text import BLANK, Line, cut, line, wide
 from ferrule.core.errors import FerruleError
-from ferrule.workspace.thread import About, Item, Thread, counted_words, named, when
+from ferrule.tools.threads.thread import Item, Thread, ThreadMetadata, counted_words, named, when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ferrule.cli.talk.chatting import Chat
-    from ferrule.workspace.thread_store import ThreadStore
+    from ferrule.cli.talk.chat import Chat
+    from ferrule.tools.threads.store import ThreadStore
+
 
 T = TypeVar("T")
 _MOST_THREADS = 1_000
@@ -77,10 +78,10 @@ def _go_on(chat: "Chat", thread: str) -> Next:
     if thread == chat.session.agent.thread:
         chat.note("That is this conversation.")
         return None
-    return Again(resume=thread)
+    return SessionRestart(resume=thread)
 
 
-async def _rows(chat: "Chat", *, every: bool) -> list[Row]:
+async def _rows(chat: "Chat", *, every: bool) -> list[PickerRow]:
     """The conversations of this folder and those below it, or of all, as rows; the newest first."""
     folder = None if every else chat.session.engine.jail.folder
     found = await _ask_store(lambda store: store.list(limit=_MOST_THREADS, workspace=folder), chat)
@@ -96,7 +97,7 @@ async def _rows(chat: "Chat", *, every: bool) -> list[Row]:
     return [_row(about, now, columns) for about in found]
 
 
-def _row(about: About, now: float, columns: _Columns) -> Row:
+def _row(about: ThreadMetadata, now: float, columns: _Columns) -> PickerRow:
     folder = home_short(about.workspace)
     last = about.last_answer or about.last_prompt
     # Shown as they are: what a model or a file has called something is made harmless by `line`.
@@ -108,7 +109,7 @@ def _row(about: About, now: float, columns: _Columns) -> Row:
     if columns.folder:
         parts.append(_filled(os.path.basename(about.workspace), columns.folder))
     facts = [about.size, about.id[:10], *([folder] if columns.folder else []), *([f"“{last}”"] if last else [])]
-    return Row(
+    return PickerRow(
         about.id,
         line(("dim", "  ".join(parts) + "  "), about.title or "(no title)"),
         search=f"{about.title} {folder} {about.branch} {about.last_prompt} {about.last_answer} {about.id[:10]}",
@@ -143,15 +144,15 @@ async def threads(chat: "Chat", _: str) -> Next:
     return None
 
 
-def _thread_line(about: About) -> Line:
+def _thread_line(about: ThreadMetadata) -> Line:
     facts = f"{when(about.updated)}  {about.id[:10]}  {counted_words(about.prompts, 'prompt'):>11}  "
     return line(("dim", f"  {facts}"), about.title or "(no title)")
 
 
 async def _ask_store(ask: "Callable[[ThreadStore], Sequence[T]]", chat: "Chat") -> "Sequence[T]":
     """What the store of conversations has. Raises `FerruleError` if it cannot be used."""
-    from ferrule.support.sqlite import UnusableError  # loads SQLite
-    from ferrule.workspace.thread_store import ThreadStore
+    from ferrule.system.sqlite import UnusableError  # loads SQLite
+    from ferrule.tools.threads.store import ThreadStore
 
     store = chat.session.engine.need(ThreadStore)
     await chat.session.agent.talk.flush()  # what was said here last is in it too
@@ -170,7 +171,7 @@ async def fork(chat: "Chat", _: str) -> Next:
         f"/diff begins anew. That one stays: /resume {before[:10]}"
     )
     chat.move(copy)
-    return Again(resume=copy, permission_mode=None if chat.mode() == "plan" else chat.mode())
+    return SessionRestart(resume=copy, permission_mode=None if chat.mode() == "plan" else chat.mode())
 
 
 async def rename(chat: "Chat", rest: str) -> Next:
@@ -188,7 +189,7 @@ async def rename(chat: "Chat", rest: str) -> Next:
 
 async def export(chat: "Chat", rest: str) -> Next:
     """Write this conversation into a file: Markdown, or JSON by the ending of its name."""
-    from ferrule.cli.thread_export import export_form, exported, write_export  # for who takes one away
+    from ferrule.cli.threads import export_form, exported, write_export  # for who takes one away
 
     agent, folder = chat.session.agent, chat.session.engine.jail.folder
     if not agent.turns and not agent.talk.past.number:
@@ -228,5 +229,5 @@ async def _whole(chat: "Chat") -> Thread:
     loaded = await _ask_store(lambda store: [one for one in [store.load(agent.thread)] if one and one.items], chat)
     if loaded:
         return loaded[0]
-    about = About(agent.thread, engine.jail.folder, model=agent.model.name, dialect=engine.dialect.name)
+    about = ThreadMetadata(agent.thread, engine.jail.folder, model=agent.model.name, dialect=engine.dialect.name)
     return Thread(about, tuple(Item("turn", turn.role, msgspec.json.encode(turn)) for turn in agent.turns))

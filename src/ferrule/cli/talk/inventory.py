@@ -1,19 +1,43 @@
-"""What the session has beside its tools: MCP servers, kinds of subagents, skills. `/mcp`, `/agents`, `/skills`."""
+"""Implement the commands that list resources of the session: servers, subagents, skills, tasks and models.
+
+`/mcp`, `/agents` and `/skills` show what the session has beside its tools. `/tasks` and `/ports` show and stop
+background work, with its output and its ports. The models that can be asked are listed with their host, their
+window and their cost.
+"""
 
 import asyncio
-from typing import TYPE_CHECKING, Any, cast
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from ferrule.agent.subagents import model_name
 from ferrule.cli.talk.commands import Next
-from ferrule.cli.talk.line import BLANK, Line, line, sentence
+from ferrule.cli.talk.events import seconds, tokens
+from ferrule.cli.talk.picker import PickerRow, Scope
 from ferrule.cli.talk.status import home_short
-from ferrule.core.errors import FerruleError, ToolFailure
-from ferrule.support.near import near
+from ferrule.cli.talk.text import BLANK, Line, line, sentence
+from ferrule.core.errors import ConfigError, FerruleError, ToolFailure
+from ferrule.core.subagents import Subagents, Worked
+from ferrule.core.suggest import near
+from ferrule.models.catalog import CATALOG, SHORT, about
+from ferrule.models.hosts import Host, find_host, host_names, models_here
+from ferrule.models.keys import stored_key
+from ferrule.models.model import ModelError
+from ferrule.permissions.ask import visible
+from ferrule.sandbox.confinement import Confinement
+from ferrule.system.proc import listening
+from ferrule.system.tasks import Task, Tasks
+from ferrule.tools.skills.skills import Skills
+from ferrule.tools.todos.store import Todos, todo_lines
 
 if TYPE_CHECKING:
-    from ferrule.cli.talk.chatting import Chat
+    from ferrule.cli.talk.chat import Chat
+    from ferrule.models.model import Model
+    from ferrule.settings.schema import Models
+    from ferrule.sources.mcp.server import ServerState
     from ferrule.sources.mcp.servers import Servers
-    from ferrule.sources.mcp.state import ServerState
     from ferrule.sources.mcp.tool import McpTool
+
 
 _CONNECT = "connect"
 _STATES = {
@@ -154,9 +178,7 @@ async def _connect(chat: "Chat", servers: "Servers", name: str) -> None:
 
 async def agents(chat: "Chat", _: str) -> Next:
     """The kinds of subagents: what each is for, which model runs it, where it was found."""
-    from ferrule.agent.child import model_name  # which is loaded with the first session
-    from ferrule.tools.agents.kinds import BUILT_IN, Agents
-    from ferrule.workspace.agent_files import AgentFiles
+    from ferrule.tools.agents.kinds import BUILT_IN, AgentFiles, AgentKinds
 
     session = chat.session
     files: AgentFiles | None = None
@@ -164,7 +186,7 @@ async def agents(chat: "Chat", _: str) -> Next:
         files = session.engine.need(AgentFiles)
     except (TypeError, FerruleError):
         files = None
-    kinds = Agents(files)
+    kinds = AgentKinds(files)
     names = await asyncio.to_thread(kinds.names)
     described = {} if files is None else {one.agent.name: one for one in files.all()}
     own, roles = session.agent.model.name, session.engine.settings.models.roles
@@ -189,8 +211,6 @@ async def agents(chat: "Chat", _: str) -> Next:
 
 async def skills(chat: "Chat", _: str) -> Next:
     """The skills: what each is for, whose it is, and who may start it."""
-    from ferrule.workspace.skills import Skills  # for sessions that have any
-
     try:
         found: Any = chat.session.engine.need(Skills)
         every = await asyncio.to_thread(found.all)
@@ -231,3 +251,298 @@ async def skills(chat: "Chat", _: str) -> Next:
         )
     chat.say(BLANK)
     return None
+
+
+T = TypeVar("T")
+_STOP = "stop"
+_READ_CHARS = 1 << 20
+_STYLES = {"running": "yellow", "completed": "green"}
+
+
+async def tasks(chat: "Chat", rest: str) -> Next:
+    """All of them; with an id what that one has printed, and with `stop` before it its end."""
+    words = rest.split()
+    if not words:
+        await _show(chat)
+    elif words[0] == _STOP and len(words) > 1:
+        for name in words[1:]:
+            await _stop(chat, name)
+    elif words[0] == _STOP:
+        await _stop_one(chat)
+    elif len(words) > 1:
+        chat.note("Write /tasks, /tasks ID for what one has printed, or /tasks stop ID.")
+    else:
+        await _print(chat, words[0])
+    return None
+
+
+def values(chat: "Chat") -> list[str]:
+    """What can stand behind the command."""
+    engine = chat.session.engine
+    running = [one.id for one in engine.need(Tasks).list() if not one.running.ended]
+    running += [one.id for one in _agents(chat) if one.status == "running"]
+    every = [one.id for one in engine.need(Tasks).list()] + [one.id for one in _agents(chat)]
+    return [*every, *(f"{_STOP} {one}" for one in running)]
+
+
+async def _show(chat: "Chat") -> None:
+    engine = chat.session.engine
+    commands, agents = engine.need(Tasks).list(), _agents(chat)
+    rows: list[Line] = [*map(_task, commands), *map(_worked, agents)]
+    if rows:
+        how = "/tasks ID shows what one has printed"
+        is_running = any(not one.running.ended for one in commands) or any(one.status == "running" for one in agents)
+        rows.append(sentence(("dim", f"  {how}{', /tasks stop ID stops one' if is_running else ''}.")))
+    try:
+        todos = _maybe(lambda: engine.need(Todos))
+        rows += [line(f"  {text}") for text in todo_lines(await todos.all() if todos is not None else ())]
+    except ToolFailure as error:
+        rows.append(line(("dim", f"  {error.message}")))
+    chat.say(BLANK, *(rows or [line(("dim", "  Nothing runs in the background, and nothing is left to do."))]), BLANK)
+
+
+def _agents(chat: "Chat") -> tuple[Worked, ...]:
+    return _maybe(lambda: chat.session.engine.need(Subagents).list()) or ()
+
+
+def _maybe(need: Callable[[], T]) -> T | None:
+    """A service that a session may lack."""
+    try:
+        return need()
+    except (TypeError, FerruleError):
+        return None
+
+
+def _task(task: Task) -> Line:
+    style = _STYLES.get(task.status, "red")
+    code = task.running.finished().exit_code if task.running.ended else None
+    how = f" · exit {code}" if code is not None else ""
+    return line(
+        (style, f"  {task.status:<10}"),
+        f"{task.id}  ",
+        ("give", _command(task)),
+        ("dim give", f"  ({described})" if (described := task.description.strip()) else ""),
+        ("dim", f"  {seconds(task.took_seconds)}{how}"),
+    )
+
+
+def _command(task: Task) -> str:
+    """What runs, and not what the model says of it."""
+    return " ".join(task.command.split())
+
+
+def _worked(one: Worked) -> Line:
+    style = _STYLES.get(one.status, "red")
+    facts = f"  {one.turns} answers · {tokens(one.input_tokens + one.output_tokens)} tokens · {seconds(one.seconds)}"
+    words = f"{one.name} {one.description}".rstrip()
+    return line((style, f"  {one.status:<10}"), f"{one.id}  ", ("give", words), ("dim", facts))
+
+
+def _found(chat: "Chat", name: str) -> Task | Worked | None:
+    """By its id, or by the beginning of only one; a note says where there is none."""
+    every: dict[str, Task | Worked] = {one.id: one for one in chat.session.engine.need(Tasks).list()}
+    every |= {one.id: one for one in _agents(chat)}
+    alike = [one for one in every if one.startswith(name)]
+    if name not in every and len(alike) != 1:
+        meant = near(name, every, most=1)
+        hint = (
+            f" Did you mean {meant[0]}?" if meant else " /tasks lists them." if every else " Nothing was left running."
+        )
+        chat.note(f"There is no task {name}.{hint}")
+        return None
+    return every[name if name in every else alike[0]]
+
+
+async def _print(chat: "Chat", name: str) -> None:
+    found = _found(chat, name)
+    if isinstance(found, Task):
+        await chat.front.page(_output(found))
+    elif found is not None:
+        await chat.front.page(
+            [f"{found.name} {found.description}\n\n{found.text or found.why or '(It has said nothing yet.)'}\n"]
+        )
+
+
+def _output(task: Task) -> Iterator[str]:
+    """The command and all that it has printed: its log where it has one, else what is kept of it."""
+    finished = task.running.finished()
+    how = "it runs" if not task.running.ended else f"exit {finished.exit_code}"
+    yield f"{task.id}  {task.command}\n{task.cwd} · {how} · {seconds(task.took_seconds)}\n\n"
+    whole = 0
+    if task.log is not None and os.path.isfile(task.log):
+        with open(task.log, encoding="utf-8", errors="replace") as file:
+            while piece := file.read(_READ_CHARS):
+                whole += len(piece)
+                yield piece
+    if not whole:
+        yield finished.text + finished.errors or "(It has printed nothing.)\n"
+
+
+async def _stop(chat: "Chat", name: str) -> None:
+    found = _found(chat, name)
+    if isinstance(found, Task):
+        did = await chat.session.engine.need(Tasks).stop(found)
+        label = _command(found)
+    elif found is not None:
+        did = found.status == "running"
+        await chat.session.engine.need(Subagents).stop(found.id)
+        label = f"{found.name} {found.description}".rstrip()
+    else:
+        return
+    if not did:
+        chat.note(f"{found.id} had ended already.")
+        return
+    chat.note(f"Stopped: {found.id} ({label}).")
+    chat.session.agent.steer(f"[The user has stopped the task {found.id} ({label}).]", by_user=False)
+
+
+async def _stop_one(chat: "Chat") -> None:
+    """The one that runs; of several the user says which."""
+    running = [one.id for one in chat.session.engine.need(Tasks).list() if not one.running.ended]
+    running += [one.id for one in _agents(chat) if one.status == "running"]
+    if len(running) == 1:
+        await _stop(chat, running[0])
+    elif running:
+        chat.note(f"Say which one: /tasks stop {' or '.join(running)}.")
+    else:
+        chat.note("Nothing runs in the background.")
+
+
+async def ports(chat: "Chat", _: str) -> Next:
+    """Where commands of the session listen, who opened it, and how the user reaches it."""
+    engine = chat.session.engine
+    running = [one for one in engine.need(Tasks).list() if not one.running.ended]
+    opened = await asyncio.to_thread(_opened, [(task, task.running.pids()) for task in running])
+    machine = _maybe(lambda: engine.need(Confinement).begun_machine)
+    inside = {} if machine is None else {one.port: str(one) for one in machine.listeners()}
+    forwarded = set() if machine is None else set(machine.forwarded)
+    every = {**{port: f"{host}:{port}" for port, (host, _) in opened.items()}, **inside}
+    rows: list[Line] = []
+    for port, where in sorted(every.items()):
+        if port in inside and port not in forwarded:
+            how = ("yellow", "not forwarded: reached by this session's commands alone")
+        else:
+            how = ("green", f"http://127.0.0.1:{port}/")
+        rows.append(line(("cyan", f"  {where:<18}"), how))
+        task = opened[port][1] if port in opened else None
+        by = "a command of this session" if task is None else f"{task.id}  {_command(task)}"
+        rows.append(sentence(("dim", f"    {by}")))
+    if any(port not in forwarded for port in inside):
+        rows.append(
+            sentence(
+                ("dim", "  sandbox.forward decides which ports are forwarded; those of well-known services are not.")
+            )
+        )
+    chat.say(BLANK, *(rows or [line(("dim", "  No command of this session listens on a port."))]), BLANK)
+    return None
+
+
+def _opened(running: Iterable[tuple[Task, list[int]]]) -> dict[int, tuple[str, Task]]:
+    """Port → where it is open, and the task that has opened it."""
+    return {port: (host, task) for task, pids in running for port, host in listening(pids).items()}
+
+
+_LIST_SECONDS = 10.0
+_COLUMN = 35
+NO_MODELS = (
+    "No host has a key, and no model server answers on this machine. Set a key such as ANTHROPIC_API_KEY, keep one "
+    "with `ferrule login HOST`, or start ollama; /model NAME takes any name."
+)
+
+
+async def choices(settings: "Models", now: "Model") -> tuple[list[PickerRow], Scope]:
+    """The rows of the models that are known, and a second set: all that the hosts list, asked for when it is wanted."""
+    hosts, here = await asyncio.gather(
+        asyncio.to_thread(usable, settings), asyncio.to_thread(models_here, settings, os.environ)
+    )
+    names = known(settings, hosts, here)
+    if now.name not in names:
+        names.insert(0, now.name)
+
+    async def rows() -> list[PickerRow]:
+        listed = await asyncio.gather(*(_listed(host, settings) for host in hosts))
+        all_of_them = [name for several in listed for name in several]
+        local = [f"{host}:{name}" for host, several in here.items() for name in several]
+        return [_row(name, settings, now) for name in dict.fromkeys((*local, *all_of_them))]
+
+    return [_row(name, settings, now) for name in names], Scope(
+        "all that the hosts list", "the models that are known", rows
+    )
+
+
+def usable(settings: "Models") -> list[Host]:
+    """The hosts whose keys are set, and those of the settings that want none."""
+    found = []
+    for name in host_names(settings):
+        try:
+            host = find_host(name, settings, os.environ, stored_key)
+        except ConfigError:
+            continue  # `ferrule models` says what is wrong with it
+        if host.key or (name in settings.hosts and not host.key_env):
+            found.append(host)
+    return found
+
+
+def known(settings: "Models", hosts: Iterable[Host], here: dict[str, list[str]]) -> list[str]:
+    """Whole names: what the settings name, the models of this machine, and those of the catalog at each host."""
+    names = [name for name in (settings.default, *settings.roles.values()) if ":" in name]
+    names += [f"{host}:{name}" for host, several in here.items() for name in several]
+    whole = dict.fromkeys(SHORT.values())
+    for host in hosts:
+        names += [name for name in whole if name.partition(":")[0] == host.name]
+        if host.name != "openai-chat":  # the same models as openai's, over an older API
+            begins = host.row.begins
+            names += [
+                f"{host.name}:{one.begins}"
+                for one in CATALOG
+                if one.prices is not None and one.begins.startswith(begins or ("\0",)) and not _is_short(one.begins)
+            ]
+        if host.row.default:
+            names.append(f"{host.name}:{host.row.default}")
+    return list(dict.fromkeys(names))
+
+
+def _is_short(begins: str) -> bool:
+    """Is it only the beginning of a name that a short one stands for?"""
+    whole = (name.partition(":")[2] for name in SHORT.values())
+    return any(about(name, {}).begins == begins and name != begins for name in whole)
+
+
+def _row(name: str, settings: "Models", now: "Model") -> PickerRow:
+    found = about(name.partition(":")[2], settings.known)
+    if name == now.name:
+        found = found._replace(window=now.window, prices=now.prices)
+    prices = found.prices
+    short = ", ".join(one for one, meant in {**SHORT, **settings.roles}.items() if meant == name)
+    host = name.partition(":")[0]
+    if prices is not None:
+        price = f"${prices.input:g} / ${prices.output:g}"
+        cached = f", ${prices.cache_read:g} cached" if prices.cache_read < prices.input else ""
+        detail = f"${prices.input:g} in, ${prices.output:g} out{cached}, for a million tokens."
+    else:
+        price = "on this machine" if host in _LOCAL else "no prices known"
+        detail = f"Its prices are not known. Its window is taken to be {tokens(found.window)} tokens."
+    shown = visible(name)
+    mark = "  now" if name == now.name else f"  {short}" if short else ""
+    gap = " " * max(0 if mark else 2, _COLUMN - len(shown) - len(mark))
+    window = f"{tokens(found.window):>7}  "
+    return PickerRow(
+        name, line(shown, gap, ("cyan", mark), ("dim", window), ("dim give", price)), f"{shown} {short} {price}", detail
+    )
+
+
+_LOCAL = frozenset({"ollama", "llamacpp", "vllm", "lmstudio", "local"})
+
+
+async def _listed(host: Host, settings: "Models") -> list[str]:
+    """What a host says that it has; nothing where it does not answer in time."""
+    from ferrule.models.http import HttpModel  # for who asks hosts
+
+    model = HttpModel(host, "", about("", {}), settings)
+    try:
+        async with asyncio.timeout(_LIST_SECONDS):
+            return [f"{host.name}:{name}" for name in await model.names()]
+    except (ModelError, TimeoutError):
+        return []
+    finally:
+        await model.close()

@@ -14,8 +14,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from ferrule.cli.talk.line import BLANK, Line, fitted, line, sentence
-from ferrule.cli.talk.line import plain as plain_text
+from ferrule.cli.talk.text import BLANK, Line, fitted, line, sentence
+from ferrule.cli.talk.text import plain as plain_text
 
 MOST_ROWS = 12
 _LEAST_ROWS = 3
@@ -24,7 +24,7 @@ _PAGE_ROWS = 15
 _MORE, _OTHER = "+", "*"
 
 
-class Row(NamedTuple):
+class PickerRow(NamedTuple):
     """One thing to choose."""
 
     value: str
@@ -49,24 +49,24 @@ class Scope(NamedTuple):
     """Where they are from, as `all folders`."""
     back: str
     """Where the first rows are from, as `this folder`."""
-    rows: Callable[[], Awaitable[Sequence[Row]]]
+    rows: Callable[[], Awaitable[Sequence[PickerRow]]]
 
 
 class Picker:
     """The state of an open list: which rows fit, which one is marked, and what the user wants."""
 
     def __init__(
-        self, title: str, rows: Sequence[Row], *, other: Scope | None = None, query: str = "", at: str = ""
+        self, title: str, rows: Sequence[PickerRow], *, other: Scope | None = None, query: str = "", at: str = ""
     ) -> None:
         self.title = title
         self.on_change: Callable[[], object] = lambda: None
         """Called when other rows have come."""
         self._rows = rows
         self._other = other
-        self._first: Sequence[Row] | None = None
+        self._first: Sequence[PickerRow] | None = None
         """The rows to go back to; None if they are shown."""
         self._words: list[str] = []
-        self.fitting: Sequence[Row] = rows
+        self.fitting: Sequence[PickerRow] = rows
         self._at = 0
         self._top = 0
         self._height = MOST_ROWS
@@ -92,7 +92,7 @@ class Picker:
         self._top = 0
 
     @property
-    def marked(self) -> Row | None:
+    def marked(self) -> PickerRow | None:
         """The row that Enter takes."""
         return self.fitting[self._at] if self.fitting else None
 
@@ -174,7 +174,7 @@ def _bold(style: str) -> str:
     return " ".join(["bold", *(name for name in style.split() if name not in {"dim", "bold"})])
 
 
-class Place(Protocol):
+class PickerConsole(Protocol):
     """Where whole lines are shown and typed."""
 
     def print_lines(self, *lines: Line) -> None: ...
@@ -183,7 +183,7 @@ class Place(Protocol):
 
 
 async def pick_by_number(
-    place: Place, title: str, rows: Sequence[Row], *, other: Scope | None = None, query: str = ""
+    place: PickerConsole, title: str, rows: Sequence[PickerRow], *, other: Scope | None = None, query: str = ""
 ) -> str | None:
     """Choose from a numbered list by what is typed: a number, words to search, or nothing to go back."""
     shown_rows, is_other = rows, False

@@ -9,12 +9,12 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from ferrule.agent_settings import Terminal
-from ferrule.cli.talk.front import TWICE_SECONDS
-from ferrule.cli.talk.line import BLANK, Line, Spaced, harmless, laid, painted, sentence
-from ferrule.cli.talk.picker import Row, Scope, pick_by_number
+from ferrule.cli.talk.picker import PickerRow, Scope, pick_by_number
+from ferrule.cli.talk.screen import TWICE_SECONDS
+from ferrule.cli.talk.text import BLANK, Line, Spaced, harmless, laid, painted, sentence
 from ferrule.cli.talk.theme import PLAIN
 from ferrule.core.content import Image
+from ferrule.settings.schema import TerminalSettings
 
 
 class Plain:
@@ -51,7 +51,7 @@ class Plain:
     def width(self) -> int:
         return max(20, shutil.get_terminal_size((80, 24)).columns)
 
-    def adopt(self, settings: Terminal, folder: str) -> None:
+    def adopt(self, settings: TerminalSettings, folder: str) -> None:
         """It has no title, no colour, and nothing that could call anybody."""
 
     def print(self, text: str) -> None:
@@ -118,7 +118,7 @@ class Plain:
 
     async def edit(self, text: str, suffix: str) -> str | None:
         """In an editor; where there is none, nothing can be changed here but a line that is typed anew."""
-        from ferrule.cli.editor import edit, editor  # for who edits
+        from ferrule.cli.prompts import edit, editor  # for who edits
 
         command = editor()
         if not command:
@@ -140,7 +140,7 @@ class Plain:
     async def pick(
         self,
         title: str,
-        rows: Sequence[Row],
+        rows: Sequence[PickerRow],
         *,
         other: Scope | None = None,
         query: str = "",
@@ -181,7 +181,7 @@ class Plain:
             self._wanted.set_result(None)
 
     async def _read(self) -> None:
-        from ferrule.cli.terminal import piece  # which reads a descriptor while the loop goes on
+        from ferrule.cli.prompts import piece  # which reads a descriptor while the loop goes on
 
         while raw := await piece(sys.stdin.fileno()):
             *lines, self._rest = (self._rest + raw).split(b"\n")

@@ -1,18 +1,28 @@
-"""The screen: what is over goes into the terminal's own scrollback, what goes on stays below, above the input.
+"""Draw the chat on the terminal: scrollback, live part, completions, title, notifications and pager.
 
-There is one application for the whole conversation. Printing, taking the live part away and drawing it again leave in
-one write and are marked as one frame, so that nothing flickers. The terminal is never asked for anything, and its
+Finished output goes into the terminal's own scrollback; the live part stays below it, above the input. There is
+one application for the whole conversation. Printing, taking the live part away and drawing it again leave in one
+write and are marked as one frame, so that nothing flickers. The terminal is never asked for anything, and its
 alternate screen is not used.
+
+Titles and notifications are escape sequences that move no cursor. Their texts are cleaned and short, because they
+may be a model's words. A user who looks at the terminal is not notified, and no user is notified twice about the
+same thing.
+
+`Front` is the interface that a conversation needs: a screen, or a terminal with few abilities.
 """
 
 import asyncio
 import contextlib
 import itertools
 import os
+import shlex
+import shutil
+import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from prompt_toolkit.application import Application, run_in_terminal
 from prompt_toolkit.buffer import Buffer
@@ -29,22 +39,200 @@ from prompt_toolkit.output import ColorDepth, Output, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.widgets import SearchToolbar
 
-from ferrule.cli.talk.line import Line, Spaced, cut, fitted, harmless, laid, line, painted, rows_of
-from ferrule.cli.talk.menu import menu_lines
-from ferrule.cli.talk.notifications import FOCUS_OFF, FOCUS_ON, Notifier, State
-from ferrule.cli.talk.picker import MOST_ROWS, Picker
-from ferrule.cli.talk.pictures import find_protocol
-from ferrule.cli.talk.theme import Theme, as_theme
+from ferrule.cli.talk.picker import MOST_ROWS, Picker, PickerRow, Scope
+from ferrule.cli.talk.text import Line, Spaced, cut, fitted, harmless, laid, line, painted, rows_of, wide
+from ferrule.cli.talk.theme import Theme, as_theme, find_protocol, picture
+from ferrule.core.content import Image
+from ferrule.output.clean import clean
+from ferrule.permissions.ask import visible
+from ferrule.settings.schema import TerminalSettings
 
 if TYPE_CHECKING:
+    from prompt_toolkit.buffer import CompletionState
     from prompt_toolkit.completion import Completer
     from prompt_toolkit.data_structures import Size
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings
     from prompt_toolkit.layout.screen import Char
 
-    from ferrule.agent_settings import Terminal
-    from ferrule.core.content import Image
+
+_MOST_ROWS = 7
+
+
+def menu_lines(state: "CompletionState | None") -> list[Line]:
+    """The completions around the chosen one."""
+    if state is None or not state.completions:
+        return []
+    chosen = state.complete_index
+    first = max(0, min((chosen or 0) - _MOST_ROWS // 2, len(state.completions) - _MOST_ROWS))
+    shown = state.completions[first : first + _MOST_ROWS]
+    column = min(40, max(wide(one.display_text) for one in shown))
+    rows = []
+    for at, one in enumerate(shown, first):
+        style = "cyan bold" if at == chosen else ""
+        gap = " " * max(2, column + 2 - wide(one.display_text))
+        mark = "→ " if at == chosen else "  "
+        rows.append(line((style, f"  {mark}{one.display_text}"), ("dim", gap + one.display_meta_text)))
+    more = len(state.completions) - first - len(shown)
+    return [*rows, line(("dim", f"    … {more} more"))] if more > 0 else rows
+
+
+State = Literal["idle", "working", "asks", "done"]
+
+FOCUS_ON = "\x1b[?1004h"
+FOCUS_OFF = "\x1b[?1004l"
+BELL = "\x07"
+_SAVE_TITLE = "\x1b[22;2t"
+_RESTORE_TITLE = "\x1b[23;2t"
+_WITHOUT_TITLE = ("linux", "vt", "cons", "ansi", "eterm", "cygwin", "sun", "wy")
+"""How TERM begins on consoles that have no title, and on some that would show the sequence."""
+_TITLE_CHARS = 60
+_NOTIFICATION_CHARS = 120
+_OSC9_PROGRAMS = frozenset({"iTerm.app", "WezTerm", "ghostty"})
+_OSC9_VARIABLES = ("KITTY_WINDOW_ID", "ITERM_SESSION_ID", "WEZTERM_PANE", "GHOSTTY_RESOURCES_DIR")
+_OSC777_TERMS = ("foot", "rxvt-unicode")
+
+
+def short(text: str, most: int) -> str:
+    """The text on one line of so many characters, in which nothing ends the sequence that it stands in."""
+    words = visible(" ".join(clean(text).split()))
+    return words if len(words) <= most else words[: most - 1] + "…"
+
+
+def title(text: str) -> str:
+    """The sequence that sets the title."""
+    return f"\x1b]2;{short(text, _TITLE_CHARS)}{BELL}"
+
+
+def has_title(environment: Mapping[str, str]) -> bool:
+    """Does the terminal have a title?"""
+    return not environment.get("TERM", "").startswith(_WITHOUT_TITLE)
+
+
+def notification(text: str, way: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The sequence that announces something; `way` is the setting `chat.notify`. Empty if it is off."""
+    if way in {"off", "bell"}:
+        return BELL if way == "bell" else ""
+    words = short(text, _NOTIFICATION_CHARS).replace(";", ",")
+    known = _known(environment) if way == "auto" else way
+    sequence = {"osc9": f"\x1b]9;{words}{BELL}", "osc777": f"\x1b]777;notify;Ferrule;{words}{BELL}"}.get(known, "")
+    if not sequence:
+        return BELL
+    wrapped = through(sequence, environment)
+    # A multiplexer drops what it is not told to pass on, but marks the window where the bell rings.
+    return wrapped + BELL if way == "auto" and wrapped != sequence else wrapped
+
+
+def through(sequence: str, environment: Mapping[str, str]) -> str:
+    """The sequence as tmux and screen hand it to the terminal around them (tmux: `allow-passthrough on`)."""
+    if environment.get("TMUX"):
+        doubled = sequence.replace("\x1b", "\x1b\x1b")
+        return f"\x1bPtmux;{doubled}\x1b\\"
+    return f"\x1bP{sequence}\x1b\\" if environment.get("STY") else sequence
+
+
+def _known(environment: Mapping[str, str]) -> str:
+    """What the terminal understands, by what the environment says of it; empty if that says nothing."""
+    term = environment.get("TERM", "")
+    if environment.get("TERM_PROGRAM") in _OSC9_PROGRAMS or environment.get("LC_TERMINAL") == "iTerm2":
+        return "osc9"
+    if term == "xterm-kitty" or any(environment.get(name) for name in _OSC9_VARIABLES):
+        return "osc9"
+    return "osc777" if term.startswith(_OSC777_TERMS) else ""
+
+
+class Notifier:
+    """Says on the title what goes on, and calls somebody who is away. `update` is to be called now and then."""
+
+    def __init__(
+        self,
+        write: Callable[[str], bool],
+        clock: Callable[[], float],
+        *,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        """`write` writes a sequence to the terminal; false if it cannot just now."""
+        self._write = write
+        self._clock = clock
+        self._environment = environment
+        self._settings = TerminalSettings(title=False, notify="off")
+        self._folder = ""
+        self._title = ""
+        self._state: State = "idle"
+        self._began = 0.0
+        self._asked_at = self._ended_at = 0.0
+        self._call: Literal["", "asks", "done"] = ""
+        """What somebody is to be called for, if they are away."""
+        self._was_silent = True
+        """Had the terminal not said whether it is looked at, when that came up?"""
+
+    @property
+    def follows_focus(self) -> bool:
+        """Is the terminal to say whether it is looked at?"""
+        return self._settings.notify != "off"
+
+    def begin(self, settings: TerminalSettings, folder: str) -> None:
+        """From now on, for a session in this folder."""
+        is_first = not self._title
+        has = settings.title and has_title(self._environment)
+        self._settings = settings if has == settings.title else _untitled(settings)
+        self._folder = os.path.basename(folder.rstrip(os.sep)) or folder
+        if is_first and has:
+            self._write(_SAVE_TITLE)
+
+    def end(self, write: Callable[[str], object]) -> None:
+        """Give the title back; an empty one stays where the terminal keeps none."""
+        if self._title:
+            write(title("") + _RESTORE_TITLE)
+            self._title = ""
+        self._settings = TerminalSettings(title=False, notify="off")
+
+    def update(self, state: State, *, is_focused: bool | None, pressed_at: float, subject: str = "") -> None:
+        """What goes on now. `pressed_at` is when a key was pressed last; `subject` is what is asked."""
+        now = self._clock()
+        if state != self._state:
+            self._changed(state, now, is_focused=is_focused)
+        if self._call and self._is_away(now, is_focused=is_focused, pressed_at=pressed_at):
+            words = f"{self._folder} asks: {subject}" if self._call == "asks" else self._done_words()
+            if self._write(notification(words.rstrip(": "), self._settings.notify, self._environment)):
+                self._call = ""
+        wanted = f"{'ferrule' if state == 'idle' else state} · {self._folder}"
+        if self._settings.title and wanted != self._title and self._write(title(wanted)):
+            self._title = wanted
+
+    def _changed(self, state: State, now: float, *, is_focused: bool | None) -> None:
+        if state in {"working", "asks"} and self._state in {"idle", "done"}:
+            self._began = now  # a question may come up before anybody has seen the work
+        before, self._state, self._call = self._state, state, ""
+        self._was_silent = is_focused is None
+        if self._settings.notify == "off" or is_focused:
+            return  # it is seen
+        if state == "asks":
+            self._call, self._asked_at = "asks", now
+        elif state == "done" and before != "idle" and now - self._began >= self._settings.notify_seconds:
+            self._call, self._ended_at = "done", now
+
+    def _is_away(self, now: float, *, is_focused: bool | None, pressed_at: float) -> bool:
+        """Does nobody look? Where the terminal does not say, somebody who has pressed no key for long is away."""
+        since = self._asked_at if self._call == "asks" else self._ended_at
+        # One that says only now that nobody looks was looked at until now.
+        is_seen = is_focused or (is_focused is False and self._was_silent)
+        if is_seen or pressed_at > since:
+            self._call = ""
+            return False
+        return is_focused is False or now - pressed_at >= self._settings.notify_seconds
+
+    def _done_words(self) -> str:
+        took = int(self._ended_at - self._began)
+        minutes = f"{took // 60}m {took % 60:02}s" if took >= 60 else f"{took}s"
+        return f"{self._folder} is done after {minutes}"
+
+
+def _untitled(settings: TerminalSettings) -> TerminalSettings:
+    return TerminalSettings(
+        notify=settings.notify, notify_seconds=settings.notify_seconds, theme=settings.theme, title=False
+    )
+
 
 _FRAME_SECONDS = 0.03
 _TICK_SECONDS = 0.1
@@ -184,13 +372,13 @@ def _reflows() -> bool:
     )
 
 
-class Screen:
+class ChatScreen:
     """What is seen and typed. Whoever talks gives it the live rows and the status, and hears lines and interrupts."""
 
     def __init__(
         self,
         *,
-        keys: Callable[["Screen"], "KeyBindings"],
+        keys: Callable[["ChatScreen"], "KeyBindings"],
         history: "History | None" = None,
         completer: "Completer | None" = None,
         colour: Theme | bool = True,
@@ -255,7 +443,7 @@ class Screen:
         """How pictures are shown here; empty if they are not."""
         self._shown_status: list[Line] = []
 
-    def adopt(self, settings: "Terminal", folder: str) -> None:
+    def adopt(self, settings: "TerminalSettings", folder: str) -> None:
         """Have the settings hold in this folder."""
         self.notifier.begin(settings, folder)
         self.protocol = find_protocol(settings.pictures)
@@ -294,8 +482,6 @@ class Screen:
 
     def draw(self, image: "Image") -> None:
         if self.protocol and self.application.is_running:
-            from ferrule.cli.talk.pictures import picture  # for whoever has pictures, and a terminal for them
-
             # Not through `print`: it is made here, of nothing but numbers and encoded bytes.
             self.application.printing.append(picture(image, self.protocol, self.width))
             self.application.invalidate()
@@ -319,8 +505,6 @@ class Screen:
 
     async def page(self, pieces: Iterable[str]) -> None:
         """Give the terminal to a pager; what is printed meanwhile comes after it. Without one it is all printed."""
-        from ferrule.cli.talk.pager import pager, show  # for long outputs
-
         if command := pager():
             await run_in_terminal(lambda: show(pieces, command), in_executor=True)
         else:
@@ -487,3 +671,108 @@ def _output() -> Output:
     output = _Held.from_pty(sys.stdout, term=os.environ.get("TERM"))
     output.enable_cpr = False
     return output
+
+
+TWICE_SECONDS = 3.0
+"""Who presses ctrl-C twice in less than this, with nothing running, wants to leave."""
+
+
+class TalkFrontend(Protocol):
+    """Shows, and hears what is typed."""
+
+    colour: Theme
+    steer: bool
+    """Does the terminal understand escape sequences at all?"""
+    composes: bool
+    """Does it tell a line that was composed from one of a paste? Only then may a line run a command."""
+    live: Callable[[int, int], list[str]]
+    """The rows of what goes on, for so many columns and at most so many rows."""
+    status: Callable[[int], list[Line]]
+    """What holds now, as parts that fit into so many columns."""
+    working: Callable[[], bool]
+    subject: str
+    """What is asked, for somebody who is called back to the terminal."""
+    on_line: Callable[[str], object]
+    on_interrupt: Callable[[], bool]
+    """Stops what runs; false where nothing does."""
+    on_rewind: Callable[[], object]
+    on_mode: Callable[[], str]
+    on_background: Callable[[], str]
+
+    on_expand: Callable[[], object]
+    """Shows all that the last calls came to."""
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def asks(self) -> bool:
+        """Does a question stand above the input?"""
+        ...
+
+    def adopt(self, settings: TerminalSettings, folder: str) -> None:
+        """Have the settings of the terminal hold, for a session in this folder."""
+
+    def print(self, text: str) -> None: ...
+
+    def draw(self, image: Image) -> None:
+        """Show a picture, if the terminal can."""
+
+    def print_lines(self, *lines: Line) -> None: ...
+
+    def echo(self, text: str) -> None:
+        """What the user has sent, as a part of the conversation."""
+
+    def ready(self) -> None:
+        """It is the user's turn."""
+
+    def refresh(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    async def page(self, pieces: Iterable[str]) -> None:
+        """Show a long text page by page, and come back."""
+
+    def put_back(self, text: str, about: str = "Not sent") -> None:
+        """What was sent and has not been heard, or is said no more; `about` is what it is, where it has no place."""
+
+    async def key(self, words: str, keys: Sequence[tuple[str, str]], *, again: bool = False) -> str:
+        """The key that is pressed of those that are offered, each with the rest of what it means.
+
+        `again`: the question is the same as before, and was read then.
+        """
+        ...
+
+    async def words(self, offer: str, start: str = "") -> str | None:
+        """What is typed, or made of `start`; None where the person stops that."""
+        ...
+
+    async def edit(self, text: str, suffix: str) -> str | None:
+        """The text as the person leaves it in their editor, or else where they type; None where they stop that."""
+        ...
+
+    async def pick(
+        self, title: str, rows: Sequence[PickerRow], *, other: Scope | None = None, query: str = "", at: str = ""
+    ) -> str | None:
+        """The value of the row that is chosen, as `picker` says; None where the person goes back."""
+        ...
+
+    async def during(self, talk: Callable[[], Awaitable[int]]) -> int:
+        """Be there while `talk` goes on."""
+        ...
+
+
+def pager() -> list[str]:
+    """The command that shows text page by page; empty where there is none."""
+    chosen = shlex.split(os.environ.get("PAGER", "")) or ["less", "-R"]
+    return chosen if shutil.which(chosen[0]) else []
+
+
+def show(pieces: Iterable[str], command: list[str]) -> None:
+    """Have the pager show a text, and wait until the user has seen it. Nothing but colour steers the terminal."""
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as shown:
+        assert shown.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # left before its end
+            for piece in pieces:
+                shown.stdin.write(harmless(piece).encode(errors="replace"))
+            shown.stdin.close()

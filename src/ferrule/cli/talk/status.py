@@ -1,14 +1,32 @@
-"""The line below the input: what holds now. What matters most survives on a narrow terminal."""
+"""Show the status of the chat: the line below the input, token usage by model, `/context` and `/cost`.
+
+On a narrow terminal the most important parts of the line survive. Usage also tells whether the prompt cache is hit
+as it should be.
+"""
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ferrule.agent.conversation import CHARS_PER_TOKEN, tokens_of
+from ferrule.agent.events import AgentEvent, Began, Called, ChildBegan, Compacted, FellBack, TurnEnded
+from ferrule.agent.limits import added, counted
 from ferrule.agent.prompt import checked_out
-from ferrule.cli.talk.line import Line, line, plain, wide
-from ferrule.cli.talk.words import dollars
-from ferrule.support.tasks import Tasks
+from ferrule.cli.talk.commands import Next
+from ferrule.cli.talk.events import dollars, tokens
+from ferrule.cli.talk.text import BLANK, Line, UnbrokenLine, line, plain, sentence, wide
+from ferrule.core.content import Document, Image, Text
+from ferrule.core.events import ToolsChanged
+from ferrule.models.model import Prices
+from ferrule.system.tasks import Tasks
+from ferrule.wire.turn import Part, Result, Thinking, Turn, Usage, Use
+
+if TYPE_CHECKING:
+    from ferrule.cli.talk.chat import Chat
+
 
 OPENING = [line(("dim", "opening…"))]
 _MOST_NAME = 44
@@ -30,7 +48,7 @@ class Port(NamedTuple):
     """Does the user reach it too?"""
 
 
-class Part(NamedTuple):
+class StatusSegment(NamedTuple):
     """One thing that the line says, at length and in short."""
 
     rank: int
@@ -67,7 +85,7 @@ class Beside:
         return self._ports
 
     async def _look(self, engine: Any) -> None:
-        from ferrule.workspace.confinement import Confinement  # loaded with the first command
+        from ferrule.sandbox.confinement import Confinement  # loaded with the first command
 
         try:
             found = await asyncio.to_thread(engine.need(Confinement).ports)
@@ -83,19 +101,19 @@ def status(agent: Any, engine: Any, mode: str, *, answer: str, beside: Beside, w
     """
     folder = engine.jail.folder
     parts = [
-        Part(0, *_mode(mode, answer)),
-        Part(4, *_model(agent.model.name)),
-        Part(1, *_context(agent)),
+        StatusSegment(0, *_mode(mode, answer)),
+        StatusSegment(4, *_model(agent.model.name)),
+        StatusSegment(1, *_context(agent)),
         _same(2, dollars(agent.spent.cost)),
-        Part(3, *_background(engine.need(Tasks).running, beside.ports(engine))),
+        StatusSegment(3, *_background(engine.need(Tasks).running, beside.ports(engine))),
         _same(5, _cut(beside.branch(folder), _MOST_BRANCH)),
-        Part(6, *(line(("dim", text)) for text in _folder(folder))),
+        StatusSegment(6, *(line(("dim", text)) for text in _folder(folder))),
         _same(7, engine.dialect.name),
     ]
     return fit([part for part in parts if plain(part.whole)], width)
 
 
-def fit(parts: Sequence[Part], width: int) -> list[Line]:
+def fit(parts: Sequence[StatusSegment], width: int) -> list[Line]:
     """The parts that have room, in their order: first all of them in short, and then at length as far as it goes."""
     kept = {part.rank: part.short for part in parts}
     for part in sorted(parts, reverse=True):
@@ -114,9 +132,9 @@ def _size(lines: Any) -> int:
     return sum(sizes) + _BETWEEN * (len(sizes) - 1)
 
 
-def _same(rank: int, text: str) -> Part:
+def _same(rank: int, text: str) -> StatusSegment:
     one = line(("dim", text))
-    return Part(rank, one, one)
+    return StatusSegment(rank, one, one)
 
 
 def _mode(mode: str, answer: str) -> tuple[Line, Line]:
@@ -169,3 +187,303 @@ def home_short(path: str) -> str:
     """A path with `~` for the home folder."""
     home = os.path.expanduser("~")
     return f"~{path[len(home) :]}" if home != "/" and (path == home or path.startswith(home + os.sep)) else path
+
+
+_MOST_ANSWERS = 10
+_FRESH_SECONDS = 240.0
+"""Hosts keep a prompt for five minutes at least."""
+_LEAST_TOKENS = 5_000
+"""No host that is known caches less than a part of this."""
+_LEAST_SHARE = 0.5
+"""Of the prompt before, which stands at the beginning of this one."""
+_MISSES = 3
+
+
+class AnswerTally(NamedTuple):
+    """One answer."""
+
+    usage: Usage
+    is_missed: bool = False
+    """Should the cache have been hit, and was it not?"""
+
+
+class ModelTally(NamedTuple):
+    """What one model has taken."""
+
+    answers: int = 0
+    usage: Usage = Usage()
+    is_child: bool = False
+    """Was it asked by subagents alone?"""
+
+
+class _Before(NamedTuple):
+    """The answer before, as far as the next one can expect its prompt in the cache."""
+
+    model: str
+    tokens: int
+    at: float
+
+
+class Tally:
+    """Hears the events of the chat, whichever session they come from."""
+
+    def __init__(self, clock: Callable[[], float], prices: Callable[[str], Prices | None]) -> None:
+        """`prices` gives those of a model by its whole name."""
+        self._clock = clock
+        self._prices = prices
+        self.models: dict[str, ModelTally] = {}
+        self.answers: deque[AnswerTally] = deque(maxlen=_MOST_ANSWERS)
+        """The last ones of the conversation itself."""
+        self._asked: dict[str, str] = {}
+        """The model that is asked, by thread."""
+        self._children: set[str] = set()
+        self._shape: tuple[object, ...] = ()
+        self._before: _Before | None = None
+        self._caching: set[str] = set()
+        """Models that were seen to use a cache."""
+        self._misses = 0
+
+    def feed(self, event: AgentEvent) -> str:
+        """Count what happened; a sentence where the user should know that the cache is not hit any more."""
+        match event:
+            case ChildBegan():
+                self._children.add(event.child)
+                self._asked[event.child] = event.model
+            case Began():
+                self._asked[event.thread] = event.model
+                self._shaped(event)
+            case FellBack():
+                self._asked[event.thread] = event.fallback
+            case TurnEnded():
+                return self._ended(event)
+            case Compacted() if event.thread not in self._children:
+                self._before = None
+            case Called() if event.thread not in self._children and isinstance(event.call, ToolsChanged):
+                self._before = None
+        return ""
+
+    def switched(self, thread: str, model: str) -> None:
+        """Another model is asked from now on."""
+        self._asked[thread] = model
+
+    def has_cache(self, model: str) -> bool:
+        """Is it known to keep prompts?"""
+        prices = self._prices(model)
+        return model in self._caching or (prices is not None and prices.cache_read < prices.input)
+
+    def _shaped(self, event: Began) -> None:
+        """Other tools, another dialect or another conversation: a prompt that begins otherwise."""
+        if event.thread in self._children:
+            return
+        shape = (event.thread, event.dialect, event.tools)
+        if shape != self._shape:
+            self._shape, self._before = shape, None
+
+    def _ended(self, event: TurnEnded) -> str:
+        is_child = event.thread in self._children
+        model, usage = self._asked.get(event.thread, ""), counted(event.said.usage)
+        old = self.models.get(model, ModelTally(is_child=True))
+        self.models[model] = ModelTally(old.answers + 1, added(old.usage, usage), old.is_child and is_child)
+        if usage.cache_read:
+            self._caching.add(model)
+        if is_child:
+            return ""
+        is_missed = self._is_missed(model, usage)
+        self.answers.append(AnswerTally(usage, is_missed))
+        self._before = _Before(model, usage.input, self._clock())
+        if not is_missed:
+            self._misses = 0 if usage.cache_read else self._misses
+            return ""
+        self._misses += 1
+        return _alarm(model) if self._misses == _MISSES else ""
+
+    def _is_missed(self, model: str, usage: Usage) -> bool:
+        before = self._before
+        if before is None or before.model != model or before.tokens < _LEAST_TOKENS or usage.input < before.tokens:
+            return False
+        is_fresh = self._clock() - before.at < _FRESH_SECONDS
+        return is_fresh and self.has_cache(model) and usage.cache_read < _LEAST_SHARE * before.tokens
+
+    def cost(self, model: str) -> float | None:
+        """Dollars; None where its prices are not known."""
+        prices, taken = self._prices(model), self.models.get(model)
+        return None if prices is None or taken is None else prices.cost(taken.usage)
+
+
+def _alarm(model: str) -> str:
+    return (
+        f"The prompt cache was missed {_MISSES} times in a row, though nothing changed: each answer of {model} costs "
+        "the full price of its whole prompt. /context shows the hits. The usual cause is a proxy that rewrites "
+        "requests, or a host that caches nothing."
+    )
+
+
+_BAR = 12
+_MOST_NAMED = 6
+_SERVER = "mcp__"
+_GUIDE = r'<guidance file="([^"]*)">\n.*?\n</guidance>'
+_INSTRUCTIONS = r'<server-instructions name="([^"]*)">\n.*?\n</server-instructions>'
+_KINDS = ("prompts", "answers", "thinking", "calls", "results of calls", "pictures and files")
+
+
+class WindowShare(NamedTuple):
+    """A part of the window."""
+
+    name: str
+    tokens: int
+    about: str = ""
+
+
+async def context(chat: "Chat", _: str) -> Next:
+    """The parts are estimates, in the proportion of what the host has counted."""
+    agent = chat.session.agent
+    asked, window, used = agent.talk.question(agent.turns), agent.model.window, agent.context_tokens
+    parts = shares(agent.talk.setup.system, asked.definitions, agent.turns)
+    total = sum(part.tokens for part in parts)
+    scale = used / total if total and used else 1.0
+    parts = [part._replace(tokens=round(part.tokens * scale)) for part in parts]
+    of = f" of {tokens(window)} tokens, {_percent(used, window)}" if window else " tokens"
+    chat.say(BLANK, line(("bold", f"  {tokens(used)}{of}"), ("dim", f"  {agent.model.name}")), BLANK)
+    free = [WindowShare("free", max(0, window - used))] if window else []
+    column = max(wide(part.name) for part in (*parts, *free))
+    for part in (*parts, *free):
+        chat.say(_row(part, window or total, column))
+    chat.say(BLANK, *_cached(chat), BLANK)
+    return None
+
+
+def _row(part: WindowShare, window: int, column: int) -> Line:
+    cells = round(_BAR * part.tokens / window) if window else 0
+    cells = max(cells, 1) if part.tokens else 0
+    style = "dim" if part.name == "free" else "cyan"
+    bar = ("░" if part.name == "free" else "█") * min(_BAR, cells)
+    gap = " " * (column - wide(part.name))
+    numbers = f"  {tokens(part.tokens):>7}  {_percent(part.tokens, window):>4}  "
+    return sentence(f"  {part.name}{gap}", numbers, (style, f"{bar:<{_BAR}}"), ("dim", f"  {part.about}"))
+
+
+def _percent(part: int, whole: int) -> str:
+    share = 100 * part / whole if whole else 0.0
+    return f"{share:.0f}%" if share >= 1 or not part else "<1%"
+
+
+def _cached(chat: "Chat") -> list[Line]:
+    """How the last answers found their prompts."""
+    model = chat.session.agent.model.name
+    answers = list(chat.tally.answers)
+    if not answers:
+        return [line(("dim", "  cache  no answer yet in this session"))]
+    if not chat.tally.has_cache(model):
+        return [line(("dim", f"  cache  none is known of {model}"))]
+    hits: list[tuple[str, str]] = []
+    for heard in answers:
+        share = 100 * heard.usage.cache_read // heard.usage.input if heard.usage.input else 0
+        words = f"{share}%" if share else "missed" if heard.is_missed else "new"
+        hits.append(("yellow" if heard.is_missed else "green" if share else "dim", f"  {words}"))
+    return [
+        sentence(("dim", "  cache  "), ("dim", "the part of each prompt that was read from it, the newest last:")),
+        UnbrokenLine(line("       ", *hits)),
+    ]
+
+
+def shares(system: str, definitions: Iterable[Any], turns: Sequence[Turn]) -> list[WindowShare]:
+    """All that is sent, by part."""
+    guides = list(re.finditer(_GUIDE, system, re.DOTALL))
+    told = list(re.finditer(_INSTRUCTIONS, system, re.DOTALL))
+    inside = sum(len(found[0]) for found in (*guides, *told))
+    own: list[int] = []
+    servers: dict[str, tuple[int, int]] = {}
+    for one in definitions:
+        size = len(one.name) + len(one.words) + len(str(one.schema))
+        if one.name.startswith(_SERVER):
+            server = one.name.removeprefix(_SERVER).partition("__")[0]
+            count, chars = servers.get(server, (0, 0))
+            servers[server] = (count + 1, chars + size)
+        else:
+            own.append(size)
+    out = [
+        WindowShare("system prompt", _tokens(len(system) - inside)),
+        WindowShare("tools", _tokens(sum(own)), f"{len(own)} tools"),
+    ]
+    if servers or told:
+        chars = sum(size for _, size in servers.values()) + sum(len(found[0]) for found in told)
+        named = [f"{name} {count}" for name, (count, _) in sorted(servers.items(), key=lambda item: -item[1][1])]
+        out.append(WindowShare("MCP tools", _tokens(chars), _named(named or [found[1] for found in told])))
+    if guides:
+        names = [f"{found[1].rpartition('/')[2]} {tokens(_tokens(len(found[0])))}" for found in guides]
+        out.append(WindowShare("guidance files", _tokens(sum(len(found[0]) for found in guides)), _named(names)))
+    counts = dict.fromkeys(_KINDS, 0)
+    numbers = dict.fromkeys(_KINDS, 0)
+    for turn in turns:
+        for part in turn.parts:
+            _count(part, turn.role, counts, numbers)
+    out += [WindowShare(name, size, f"{numbers[name]:,}") for name, size in counts.items() if size]
+    return out
+
+
+def _count(part: Part, role: str, counts: dict[str, int], numbers: dict[str, int]) -> None:
+    if isinstance(part, Image | Document):
+        name = "pictures and files"
+    elif isinstance(part, Result):
+        seen = [one for one in part.parts if isinstance(one, Image | Document)]
+        for one in seen:
+            _count(one, role, counts, numbers)
+        name = "results of calls"
+        part = Result(part.id, tuple(one for one in part.parts if one not in seen))
+    elif isinstance(part, Text):
+        name = "answers" if role == "assistant" else "prompts"
+    else:
+        name = "thinking" if isinstance(part, Thinking) else "calls" if isinstance(part, Use) else "answers"
+    counts[name] += tokens_of(Turn("user", (part,)))
+    numbers[name] += 1
+
+
+def _tokens(chars: int) -> int:
+    return int(chars / CHARS_PER_TOKEN)
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_NAMED
+    return ", ".join(names[:_MOST_NAMED]) + (f", … {more} more" if more > 0 else "")
+
+
+async def cost(chat: "Chat", _: str) -> Next:
+    agent = chat.session.agent
+    spent, usage = agent.spent, agent.spent.usage
+    window = agent.model.window
+    nothing = "nothing yet" if agent.model.prices is not None and not usage.input else ""
+    share = f" ({_percent(agent.context_tokens, window)} of {tokens(window)})" if window else ""
+    chat.say(
+        BLANK,
+        line(("dim", "  model    "), agent.model.name),
+        line(("dim", "  prompts  "), f"{agent.talk.past.number}"),
+        line(("dim", "  answers  "), f"{spent.turns}"),
+        line(("dim", "  input    "), f"{tokens(usage.input)} tokens{_read(usage)}"),
+        line(("dim", "  output   "), f"{tokens(usage.output)} tokens"),
+        line(("dim", "  context  "), f"{tokens(agent.context_tokens)} tokens{share}"),
+        line(("dim", "  cost     "), dollars(spent.cost) or nothing or "not known: no prices for this model"),
+        *_by_model(chat),
+        BLANK,
+    )
+    return None
+
+
+def _read(usage: "Usage") -> str:
+    parts = [f"{tokens(usage.cache_read)} from the cache"] if usage.cache_read else []
+    parts += [f"{tokens(usage.cache_write)} written to it"] if usage.cache_write else []
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _by_model(chat: "Chat") -> list[Line]:
+    """A row for each model, where several were asked since the chat began."""
+    tally = chat.tally
+    if len(tally.models) < 2:
+        return []
+    column = max(map(wide, tally.models))
+    rows: list[Line] = [BLANK, line(("dim", "  since this chat began:"))]
+    for name, taken in tally.models.items():
+        facts = f"{taken.answers} answers, {tokens(taken.usage.input)} in{_read(taken.usage)}"
+        who = ", by subagents" if taken.is_child else ""
+        price = dollars(tally.cost(name)) or "no prices"
+        rows.append(line(f"  {name:<{column}}", ("dim", f"  {facts}, {tokens(taken.usage.output)} out · {price}{who}")))
+    return rows

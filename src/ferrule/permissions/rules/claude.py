@@ -1,21 +1,206 @@
-"""Rules as Claude Code's settings files have them: lists of what is allowed, asked about and denied.
+"""Read the permission rules of Claude Code's settings files: the lists allow, ask and deny.
 
-A deny or ask rule that cannot be read is an error, since leaving it out would open what it was to close. An allow
-rule that cannot be read is left out with a warning.
+A rule is written as `Tool` or `Tool(specifier)`.
+
+A deny or ask rule that cannot be read is an error, because dropping it would allow the calls that it was meant to
+stop. An allow rule that cannot be read is dropped with a warning. Deny and ask rules are read widely, allow rules
+narrowly.
 """
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions import standing
-from ferrule.permissions.asker import visible
-from ferrule.permissions.rules.paths import Anchors
-from ferrule.permissions.rules.rule import Always, Layer, Rule, RuleSet, Subject
-from ferrule.permissions.rules.specifiers import Listed, Reader, Unreadable
-from ferrule.support.near import near
+from ferrule.core.suggest import near
+from ferrule.permissions import decision
+from ferrule.permissions.ask import visible
+from ferrule.permissions.rules.hosts import BadHost, Hosts, hosts
+from ferrule.permissions.rules.match import AgentSpecifier, Commands, Either, Of, SkillCondition, Value
+from ferrule.permissions.rules.paths import (
+    COMMANDS,
+    EDITS,
+    KNOWN,
+    READS,
+    Anchors,
+    Area,
+    BadPath,
+    Commanded,
+    FileSpecifier,
+    Grouped,
+    Networked,
+    PathCondition,
+    ToolNameBinding,
+    area,
+    likened,
+)
+from ferrule.permissions.rules.rule import Always, Binds, Condition, Layer, Rule, RuleSet, Subject, wildcard
+
+Listed = Literal["allow", "ask", "deny"]
+_GLOB_OF_A_SERVER = r"mcp__[^*]+?__.*"
+UNMATCHED = {"Write": "Edit", "MultiEdit": "Edit", "NotebookEdit": "Edit", "Glob": "Read"}
+"""Names whose path rules are not used → the name to write instead."""
+_COVERS = {"Edit": "file-editing", "Read": "file-reading"}
+
+
+class UnreadableRule(ValueError):  # noqa: N818 - the state
+    """The rule cannot be read; the message says why, as the end of a sentence."""
+
+
+class RuleReader(NamedTuple):
+    """Reads the rules of one source."""
+
+    source: str
+    anchors: Anchors
+    canonical: Callable[[str], str | None]
+
+    def rule(self, action: Listed, text: str) -> Rule:
+        """Raises: Unreadable."""
+        wide = action != "allow"
+        name, inner = _split(text)
+        tool = self._tool(name)
+        if inner is not None and _means_all(inner, tool, wide=wide):
+            inner = None
+        elif inner is not None and inner.strip() in {"", ":*"}:
+            raise UnreadableRule("its parentheses say nothing; to allow every call, write the name alone")
+        rule = Rule(action=action, tool=name, text=text.strip(), binds=_bare(name, tool, wide=wide))
+        if inner is None:
+            return rule
+        condition, binds, exact = self._specified(name, tool, inner, wide=wide)
+        return rule._replace(condition=condition, binds=rule.binds if binds is None else binds, exact=exact)
+
+    def correction(self, action: Listed, text: str) -> str:
+        """What to write instead, where the rule's name does not take paths; else nothing."""
+        try:
+            name, inner = _split(text)
+        except UnreadableRule:
+            return ""
+        if action == "allow" and inner == "domain:*":
+            return f"Permission allow rule ({self.source}): {name}(domain:*) covers names of one part only. Use {name}."
+        if inner is None or name not in UNMATCHED or _means_all(inner, None, wide=True):
+            return ""
+        better = UNMATCHED[name]
+        return (
+            f"Permission {action} rule ({self.source}): {name}({inner}) is not matched by file permission checks — "
+            f"only {better}(path) rules are. Use {better}({inner}) instead "
+            f"({better} rules cover all {_COVERS[better]} tools)."
+        )
+
+    def _tool(self, name: str) -> str | None:
+        """The canonical tool behind a name; one that is not known may come from elsewhere."""
+        return KNOWN.get(name) or self.canonical(name)
+
+    def _specified(
+        self, name: str, tool: str | None, inner: str, *, wide: bool
+    ) -> tuple[Condition, Binds | None, bool]:
+        if tool in COMMANDS:
+            return _commands(inner, wide=wide)
+        if tool in READS or tool in EDITS:
+            return *self._paths(name, tool, inner, wide=wide), False
+        if tool == "web_fetch" and inner.startswith("domain:"):
+            return _hosts(inner.removeprefix("domain:"), wide=wide), Networked() if wide else None, False
+        if tool == "web_fetch" and inner.lower().startswith(("http:", "https:")):
+            # As the name of an argument it would match nothing, and whoever wrote it means the host.
+            raise UnreadableRule(f"{name} takes a host, as {name}(domain:example.org)")
+        if tool == "delegate" and (wide or "*" not in inner):
+            agents = AgentSpecifier(wildcard(inner, wide=wide))
+            return _or_value(agents, inner, wide=wide), None, False
+        if tool == "skill":
+            skills = SkillCondition(wildcard(inner.strip().removeprefix("/"), wide=wide))
+            return _or_value(skills, inner, wide=wide), None, False
+        value = _value(inner) if wide else None
+        if value is None:
+            raise UnreadableRule(f"{name} takes no such specifier")
+        return value, None, False
+
+    def _paths(self, name: str, tool: str, inner: str, *, wide: bool) -> tuple[Condition, Binds | None]:
+        if not wide and name in UNMATCHED:
+            raise UnreadableRule(f"only {UNMATCHED[name]} rules take paths")
+        mode: Literal["read", "write"] = "read" if tool in READS else "write"
+        paths: Condition = PathCondition(self._area(inner, wide=wide), mode)
+        if wide:
+            if inner.endswith(":*"):  # the way to write it for commands; here it can only be meant as a beginning
+                paths = Either(paths, PathCondition(self._area(inner[:-2] + "*", wide=True), mode))
+            value = _value(inner)
+            return Either(paths, Of(ToolNameBinding(name, tool), value)) if value else paths, _Anything()
+        if tool in {"read", "edit"}:
+            return paths, Grouped(READS if mode == "read" else EDITS)
+        return paths, None
+
+    def _area(self, inner: str, *, wide: bool) -> Area:
+        try:
+            return area(inner, self.anchors, wide=wide)
+        except BadPath as error:
+            raise UnreadableRule(str(error)) from error
+
+
+class _Anything(NamedTuple):
+    """Every call: the condition says which."""
+
+    def binds(self, subject: object) -> bool:  # noqa: ARG002 - the protocol's
+        return True
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    """The name and what is in parentheses; None where there are none."""
+    name, opened, rest = text.strip().partition("(")
+    name = name.rstrip()
+    if not name or ")" in name or len(name.split()) > 1 or (opened and not rest.endswith(")")):
+        raise UnreadableRule("a rule is written Tool or Tool(specifier)")
+    return name, rest[:-1] if opened else None
+
+
+def _means_all(inner: str, tool: str | None, *, wide: bool) -> bool:
+    """Is the rule about all calls of the tool, as without parentheses?"""
+    inner = inner.strip()
+    if wide:
+        return inner in {"", "*", ":*"}
+    # To allow `Read(*)` is to allow the files below the working folder, and no others.
+    return inner == "*" and tool not in READS and tool not in EDITS
+
+
+def _bare(name: str, tool: str | None, *, wide: bool) -> Binds:
+    """What a name alone is about."""
+    if "*" in name:
+        if not wide and not re.fullmatch(_GLOB_OF_A_SERVER, name):
+            raise UnreadableRule("only names after mcp__server__ may hold `*` in a rule that allows")
+        return likened(name, lax=wide)
+    if re.fullmatch(r"mcp__(?:(?!__).)+(?:__)?", name):
+        return likened(f"{name.removesuffix('__')}__*", lax=wide)
+    if name.startswith("mcp__"):
+        return likened(name, lax=wide)
+    if tool in COMMANDS:
+        return Commanded() if wide else Grouped(COMMANDS)
+    if tool in {"read", "edit"}:
+        group = READS if tool == "read" else EDITS
+        return FileSpecifier(group, "read" if tool == "read" else "write") if wide else Grouped(group)
+    return ToolNameBinding(name, tool)
+
+
+def _commands(inner: str, *, wide: bool) -> tuple[Condition, Binds | None, bool]:
+    pattern = wildcard(inner, wide=wide)
+    return _or_value(Commands(pattern), inner, wide=wide), None, wildcard(inner).exact
+
+
+def _hosts(inner: str, *, wide: bool) -> Hosts:
+    try:
+        return hosts(inner.strip(), wide=wide)
+    except BadHost as error:
+        raise UnreadableRule(str(error).rstrip(".")) from error
+
+
+def _or_value(condition: Condition, inner: str, *, wide: bool) -> Condition:
+    """A rule that keeps something out may also mean an argument: `Bash(run_in_background:true)`."""
+    value = _value(inner) if wide else None
+    return condition if value is None else Either(condition, value)
+
+
+def _value(inner: str) -> Value | None:
+    found = re.fullmatch(r"\s*(?P<name>[A-Za-z_][\w.-]*):(?P<value>.*)", inner, re.DOTALL)
+    return Value(found["name"], wildcard(found["value"], wide=True)) if found else None
+
 
 Kind = Literal["project", "local", "user", "managed", "session"]
 Canonical = Callable[[str], str | None]
@@ -33,7 +218,7 @@ def read(
     Raises: ConfigError.
     """
     permissions = _permissions(text, source)
-    reader = Reader(source, _anchors(root=root, home=home, cwd=cwd, kind=kind), canonical)
+    reader = RuleReader(source, _anchors(root=root, home=home, cwd=cwd, kind=kind), canonical)
     rules: list[Rule] = []
     warnings = [
         f"{source}: permissions.{key} is not known and was left out." for key in permissions if key not in _KEYS
@@ -44,7 +229,7 @@ def read(
             warnings += [correction] * bool(correction)
             try:
                 rules.append(reader.rule(action, written))
-            except Unreadable as error:
+            except UnreadableRule as error:
                 if action != "allow":
                     raise ConfigError(visible(f"{place}: {written} cannot be read: {error}.")) from error
                 warnings += [f"{place}: {written} was left out: {error}."] * (not correction)
@@ -70,10 +255,10 @@ def rule(
 
     Raises: ConfigError, also for an allow rule that `read` would leave out.
     """
-    reader = Reader(source, _anchors(root=root, home=home, cwd=cwd, kind=kind), canonical)
+    reader = RuleReader(source, _anchors(root=root, home=home, cwd=cwd, kind=kind), canonical)
     try:
         return reader.rule(action, text)
-    except Unreadable as error:
+    except UnreadableRule as error:
         correction = reader.correction(action, text)
         raise ConfigError(visible(correction or f"{source}: {text} cannot be read: {error}.")) from error
 
@@ -160,7 +345,7 @@ def _mode(value: Any, source: str) -> str:
     if not isinstance(value, str):
         raise ConfigError(f"{source}: permissions.defaultMode has to be a text.")
     try:
-        return standing.named(value).name
+        return decision.named(value).name
     except ConfigError as error:
         raise ConfigError(f"{source}: permissions.defaultMode: {error}") from error
 

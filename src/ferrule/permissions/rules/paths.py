@@ -1,12 +1,15 @@
-r"""Rules about files: patterns as in a `.gitignore`, anchored in one of four places.
+"""Match files against path patterns as in a `.gitignore`, and select the tools that a rule is about.
 
-`//x` starts at the root of the file system, `~/x` at home, `/x` where the rule's file counts from, `x` and `./x` at the
-working folder. A name without a slash is meant at any depth, a folder with all that is in it.
+Patterns are anchored in one of four places: `//x` starts at the root of the file system, `~/x` at home, `/x` at
+the folder of the rule's file, `x` and `./x` at the working folder. A name without a slash matches at any depth,
+and a folder matches with everything in it.
 
-A rule that keeps something out is read widely: in any letter case, with the trailing dots, blanks and invisible
-characters that lax file systems drop, for a link as for what it leads to. One that allows is read narrowly: the letters
-as they are, the link and what it leads to, and a wildcard at the end takes one name and not what lies below it. Links
-in the rule's own path are followed when the rule is read.
+A rule that denies or asks is read widely: in any letter case, with the trailing dots, blanks and invisible
+characters that lax file systems drop, for a link as well as for its target. A rule that allows is read narrowly:
+the exact letters, both the link and its target, and a wildcard at the end matches one name and nothing below it.
+Links in the rule's own path are resolved when the rule is read.
+
+A rule is about one tool, a group of similar tools, or all tools whose names fit a pattern.
 """
 
 import os
@@ -15,8 +18,8 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from ferrule.permissions.rules.rule import Subject, Touched
-from ferrule.support.globs import BadGlob, escape, expand, matcher
+from ferrule.files.globs import BadGlob, escape, expand, matcher
+from ferrule.permissions.rules.rule import PathAccess, Subject, Wildcard
 
 Matcher = Callable[[str], bool]
 _BELOW = ("/\x01", "/\x01/\x01/\x01")
@@ -65,7 +68,7 @@ class Area(NamedTuple):
         return any(_within(below, above) and below != above for below in map(_lax, self.starts))
 
 
-class Paths(NamedTuple):
+class PathCondition(NamedTuple):
     """The condition of a rule about files."""
 
     area: Area
@@ -80,7 +83,7 @@ class Paths(NamedTuple):
         mine = [path for path in subject.paths if path.mode == self.mode]
         return bool(mine) and all(map(self._covered, mine))
 
-    def _covered(self, path: Touched) -> bool:
+    def _covered(self, path: PathAccess) -> bool:
         real, spelled = _slashes(path.real), _normal(path.spelled or path.real)
         ends = ("", *_BELOW) if path.deep else ("",)
         return real == _normal(real) and all(
@@ -89,7 +92,7 @@ class Paths(NamedTuple):
             for end in ends
         )
 
-    def _touched(self, path: Touched) -> bool:
+    def _touched(self, path: PathAccess) -> bool:
         ways = {_normal(path.real), _normal(path.spelled or path.real)}
         return any(self.area.covers(way, path.mode) or (path.deep and self.area.lies_below(way)) for way in ways)
 
@@ -276,3 +279,95 @@ def _slashes(path: str) -> str:
         return path
     drive, rest = os.path.splitdrive(path)
     return (f"/{drive[0].lower()}" if drive[1:2] == ":" else drive.replace(os.sep, "/")) + rest.replace(os.sep, "/")
+
+
+READS = frozenset({"read", "read_many", "view_image", "grep", "glob", "list_dir", "lsp", "diagnostics"})
+EDITS = frozenset({"edit", "write", "multi_edit", "patch", "notebook_edit", "delete", "undo", "format"})
+COMMANDS = frozenset({"shell", "shell_session"})
+
+KNOWN = {
+    "Bash": "shell",
+    "Read": "read",
+    "LS": "list_dir",
+    "Grep": "grep",
+    "Glob": "glob",
+    "Edit": "edit",
+    "MultiEdit": "multi_edit",
+    "Write": "write",
+    "NotebookEdit": "notebook_edit",
+    "WebFetch": "web_fetch",
+    "WebSearch": "web_search",
+    "LSP": "lsp",
+    "Task": "delegate",
+    "Agent": "delegate",
+    "Skill": "skill",
+}
+"""The names that this syntax itself knows → canonical tools; another family may use one of them for something else."""
+
+
+class ToolNameBinding(NamedTuple):
+    """One tool, by any of its names."""
+
+    name: str
+    tool: str | None = None
+    """The canonical one, where the name is known."""
+
+    def binds(self, subject: Subject) -> bool:
+        return self.name in subject.names or subject.tool in {self.name, self.tool}
+
+
+class Grouped(NamedTuple):
+    """Tools that do the same."""
+
+    tools: frozenset[str]
+
+    def binds(self, subject: Subject) -> bool:
+        return subject.tool in self.tools
+
+
+class FileSpecifier(NamedTuple):
+    """Whatever touches files, the commands whose files are known among them."""
+
+    tools: frozenset[str]
+    """Tools that it binds also where no path is known."""
+    mode: Literal["read", "write"]
+    """What may not be read may not be written either."""
+
+    def binds(self, subject: Subject) -> bool:
+        return subject.tool in self.tools or any(self.mode == "read" or path.mode == "write" for path in subject.paths)
+
+
+class Networked(NamedTuple):
+    """Whatever goes to a host."""
+
+    tools: frozenset[str] = frozenset({"web_fetch"})
+
+    def binds(self, subject: Subject) -> bool:
+        return subject.tool in self.tools or bool(subject.hosts)
+
+
+class Commanded(NamedTuple):
+    """Whatever runs commands."""
+
+    tools: frozenset[str] = COMMANDS
+
+    def binds(self, subject: Subject) -> bool:
+        return subject.tool in self.tools or bool(subject.commands)
+
+
+class Likened(NamedTuple):
+    """Tools whose names fit a pattern."""
+
+    pattern: Wildcard
+    lax: bool
+    """In any letter case?"""
+
+    def binds(self, subject: Subject) -> bool:
+        names = subject.names | {subject.tool}
+        return any(self.pattern.matches(name.casefold() if self.lax else name) for name in names)
+
+
+def likened(pattern: str, *, lax: bool) -> Likened:
+    """The tools whose names fit; `*` stands for any characters."""
+    pattern = pattern.casefold() if lax else pattern
+    return Likened(Wildcard((tuple(pattern.split("*")),)), lax)

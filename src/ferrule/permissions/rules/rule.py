@@ -1,4 +1,10 @@
-"""One form for every rule, whichever syntax it was written in."""
+"""Define the common form of all rules, and texts with `*` as command rules write them.
+
+Matching takes one pass over the text.
+
+A final ` *` marks the end of a word: it matches a blank and anything after it, or nothing more. A final `:*`
+means the same. A backslash before `*`, `(`, `)` or another backslash stands for that character itself.
+"""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol
@@ -8,7 +14,7 @@ Layer = Literal["managed", "user", "project", "session", "built-in"]
 STRICTNESS = {"allow": 0, "delegate": 1, "ask": 1, "deny": 2}
 
 
-class Touched(NamedTuple):
+class PathAccess(NamedTuple):
     """A path that a call reads or writes."""
 
     mode: Literal["read", "write"]
@@ -33,7 +39,7 @@ class Subject(NamedTuple):
     """For the shell: the forms of the command, each of which a rule may name, the one as written first."""
     command_keys: frozenset[str] = frozenset()
     """The names of the argument that holds the command, in any family."""
-    paths: tuple[Touched, ...] = ()
+    paths: tuple[PathAccess, ...] = ()
     hosts: tuple[str, ...] = ()
     context: Literal["thread", "subagent"] = "thread"
     workspace: str = ""
@@ -113,3 +119,79 @@ class RuleSet(NamedTuple):
         if self.ordered:
             return next(matching, None)
         return max(matching, key=lambda rule: STRICTNESS[rule.action], default=None)
+
+
+_ESCAPED = "*\\()"
+Runs = tuple[str, ...]
+"""The plain texts between the stars; one more than there are stars."""
+
+
+class Wildcard(NamedTuple):
+    """A text with stars."""
+
+    readings: tuple[Runs, ...]
+    """A text matches when it matches one of them."""
+
+    @property
+    def exact(self) -> bool:
+        """Is there no star, so that one text matches and no other?"""
+        return all(len(runs) == 1 for runs in self.readings)
+
+    def matches(self, text: str) -> bool:
+        return any(_match(runs, text) for runs in self.readings)
+
+
+def wildcard(pattern: str, *, wide: bool = False) -> Wildcard:
+    r"""The pattern as it is meant; with `wide` also as its writer may have meant it, for rules that keep something out.
+
+    Wide takes `\*` for a backslash and a star too, and runs of blanks for one.
+    """
+    pattern = pattern.strip()
+    readings = _readings(_runs(pattern, escapes=True))
+    if wide:
+        single = " ".join(pattern.split())
+        for one in (pattern, single):
+            readings += _readings(_runs(one, escapes=True)) + _readings(_runs(one, escapes=False))
+    return Wildcard(tuple(dict.fromkeys(readings)))
+
+
+def _runs(pattern: str, *, escapes: bool) -> Runs:
+    if pattern.endswith(":*"):
+        pattern = (pattern[:-2] + " *").lstrip()
+    runs = [""]
+    at = 0
+    while at < len(pattern):
+        character = pattern[at]
+        at += 1
+        if escapes and character == "\\" and pattern[at : at + 1] and pattern[at] in _ESCAPED:
+            runs[-1] += pattern[at]
+            at += 1
+        elif character != "*":
+            runs[-1] += character
+        elif len(runs) == 1 or runs[-1]:
+            runs.append("")
+    return tuple(runs)
+
+
+def _readings(runs: Runs) -> tuple[Runs, ...]:
+    """The runs, and where they end in ` *` those without it: there the text may end."""
+    if len(runs) > 1 and not runs[-1] and runs[-2].endswith(" "):
+        return runs, (*runs[:-2], runs[-2][:-1])
+    return (runs,)
+
+
+def _match(runs: Runs, text: str) -> bool:
+    """A run is taken at its leftmost place: a later one would only leave less to match, so nothing is tried twice."""
+    head, *rest = runs
+    if not rest:
+        return text == head
+    *middle, tail = rest
+    at, end = len(head), len(text) - len(tail)
+    if at > end or not text.startswith(head) or not text.endswith(tail):
+        return False
+    for run in middle:
+        found = text.find(run, at, end)
+        if found < 0:
+            return False
+        at = found + len(run)
+    return True

@@ -1,22 +1,208 @@
-"""Whether a simple command is covered: by a rule, because it only reads, or as a common development command."""
+"""Decide whether a simple command is covered by a rule, only reads, or is a common development command.
+
+For rules that refuse, the module also lists the files that a command may touch if the tables do not know all of
+its words. Then every word may name a file, also after `=`, `@` or the letter of a flag, and so may a piece of a
+longer text. Files found this way never allow anything: they only bring rules that refuse to bear.
+"""
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from ferrule.permissions.plain import is_development, is_harmless_setting
-from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
-from ferrule.permissions.shell.effects import may_be_set
-from ferrule.permissions.shell.leads import activation, led
-from ferrule.permissions.shell.line import Simple, Word
-from ferrule.permissions.shell.part import Part, finds_flag
-from ferrule.permissions.shell.scene import Scene, harmless_assignment, harmless_before, harmless_redirect
+from ferrule.files.globs import BadGlob, expand
+from ferrule.permissions.auto_allow import is_development, is_harmless_setting, known_repository
+from ferrule.permissions.rules.rule import Always, PathAccess, Rule, Subject
+from ferrule.permissions.shell.form import says_numbers
+from ferrule.permissions.shell.line import Simple, Word, may_be_set
+from ferrule.permissions.shell.nested import activation, hands_files, led
+from ferrule.permissions.shell.programs import CommandFinding, examine, table
+from ferrule.permissions.shell.scene import (
+    FEW,
+    Scene,
+    at,
+    found,
+    harmless_assignment,
+    harmless_before,
+    harmless_redirect,
+    opens_file,
+    touched,
+)
+
+_BLANKS = str.maketrans(dict.fromkeys(" \t\n\v\f\r", "\x1f"))
+"""What stands for a blank inside a word: no pattern's blank matches it, so that words are compared whole."""
+_SHOWN_CHARS = 120
+_LEADING = 50
+"""So many words behind a flag are enough to tell a command by."""
+_STREAMS = ("/dev/null", "/dev/stdin")
+
+
+class CommandPart(NamedTuple):
+    """One simple command with all that is known of it."""
+
+    simple: Simple
+    finding: CommandFinding
+    paths: tuple[PathAccess, ...]
+    forms: tuple[str, ...]
+    """The texts that a rule may name the command by; all of them mean the same command."""
+    spoken_for: bool = False
+    """Is it run by a command whose rule speaks for it too, as `npx` and `docker exec` run others?"""
+
+    @property
+    def shown(self) -> str:
+        return quoted(self.simple.source.strip() or "a redirection")
+
+    @property
+    def program(self) -> str:
+        words = self.simple.stripped or self.simple.words
+        return words[0].text if words and words[0].known else ""
+
+    @property
+    def is_known_repository(self) -> bool:
+        """Will git find settings that no tool may write?"""
+        if self.simple.cwd is None:
+            return False
+        folder = os.path.realpath(os.path.join(self.simple.cwd, self.finding.folder))
+        return known_repository(folder, [word.text for word in self.simple.words])
+
+
+def quoted(source: str) -> str:
+    """A command on one line of a sentence."""
+    text = " ".join(source.split())
+    return f"`{text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + '…'}`"
+
+
+def parts(simple: Simple, *, spoken_for: bool = False) -> Iterator[CommandPart]:
+    """The command itself, and those that it runs by itself."""
+    finding = examine(simple.stripped or simple.words, cwd=simple.cwd)
+    yield CommandPart(simple, finding, touched(simple, finding), _forms(simple), spoken_for)
+    for inner in simple.inside:
+        yield from parts(inner, spoken_for=spoken_for or finding.covers_inside)
+
+
+def _forms(simple: Simple) -> tuple[str, ...]:
+    source = simple.source.strip()
+    if not all(word.known for word in simple.words):
+        return (source,)
+    return tuple(dict.fromkeys((source, _joined(simple.words), _joined(simple.stripped or simple.words))))
+
+
+def _joined(words: Sequence[Word]) -> str:
+    return " ".join(word.text.translate(_BLANKS) for word in words)
+
+
+def looser(simple: Simple) -> tuple[str, ...]:
+    """More texts, for rules that refuse: as a person reads the words, and the program without its folder."""
+    words = [word.text for word in simple.stripped or simple.words]
+    if not words:
+        return ()
+    name = os.path.basename(words[0])
+    texts = [" ".join(words), " ".join((name, *words[1:]))]
+    if "/" in words[0] and simple.cwd is not None:
+        # A link may stand for the program.
+        meant = os.path.basename(os.path.realpath(os.path.join(simple.cwd, words[0])))
+        texts.append(" ".join((meant, *words[1:])))
+    form = table().get(name)
+    if form is not None and form.subs:
+        # The flags before a sub-command, with and without a value each: `git -C sub push` is `git push`.
+        at = 1
+        while at < len(words) and words[at].startswith("-"):
+            at += 1
+            texts += [" ".join((name, *words[begin : begin + _LEADING])) for begin in (at, at + 1)]
+            if at + 1 < len(words) and words[at + 1].startswith("-") and not words[at].startswith("-"):
+                at += 1
+    return tuple(dict.fromkeys(texts))
+
+
+def reads_only(part: CommandPart, scene: Scene) -> bool:
+    """Is it one of the programs that only read, with nothing but what only reads, inside the workspace?"""
+    simple, finding = part.simple, part.finding
+    if not simple.words:
+        sets = all(may_be_set(name) for name, _ in simple.assigns)
+        return bool(simple.redirects or simple.assigns) and all(map(harmless_redirect, simple.redirects)) and sets
+    # Of `find` the tables have looked at every program that it runs.
+    looked_at = simple.stripped != simple.words or part.program == "find"
+    runs_others = bool(simple.inside) and not looked_at
+    if not part.program or simple.cwd is None or runs_others or not finding.harmless:
+        return False
+    if part.program in {"cd", "pushd"}:
+        return len(part.paths) <= 1 and all(scene.inside(path.real) for path in part.paths)
+    return (
+        not finding.unsure
+        and _is_calm(simple)
+        and not scene.impostor(part.program, simple.cwd)
+        and not (simple.stripped != simple.words and scene.impostor(simple.words[0].text, simple.cwd))
+        and (part.program != "git" or part.is_known_repository)
+        and scene.inside(os.path.realpath(simple.cwd))
+        and all(_may_be_read(path, part, scene) for path in part.paths)
+        and not any(len(found(simple.cwd, pattern, hidden=False)) > FEW for pattern in finding.globs)
+        and not finds_flag(part)
+        and (not finding.handed or hands_files(part, scene))
+    )
+
+
+def is_reading_git(part: CommandPart) -> bool:
+    """Is it a git that only reads, in a repository that is one? What it prints may go anywhere, and lie anywhere."""
+    simple = part.simple
+    if part.program != "git" or simple.assigns or not part.is_known_repository:
+        return False
+    if part.finding.harmless:
+        return True
+    # Another folder to start in is a matter of its own.
+    words = list(simple.stripped or simple.words)
+    while len(words) > 2 and words[1].text == "-C" and words[1].known:
+        del words[1:3]
+    return examine(words, cwd=os.path.join(simple.cwd or "", part.finding.folder)).harmless
+
+
+def finds_flag(part: CommandPart) -> str:
+    """A file that a glob finds now and that the program would take for a flag; empty where there is none."""
+    names = (name for pattern in part.finding.globs for name in found(part.simple.cwd, pattern, hidden=False))
+    return next((name for name in names if name.startswith("-")), "")
+
+
+def _is_calm(simple: Simple) -> bool:
+    """Does nothing around it write, or change how it runs?"""
+    for redirect in simple.redirects:
+        if opens_file(redirect) and not redirect.target.known:
+            return False
+        if redirect.writes and not harmless_redirect(redirect):
+            return False
+        if redirect.operator.startswith("<<") and not _may_be_told(redirect.target):
+            return False
+    program = simple.words[0].text if simple.words else ""
+    return all(harmless_before(program, name, value) for name, value in simple.assigns)
+
+
+def _may_be_told(text: Word) -> bool:
+    """Does the text that it hands over tell no more than `echo` might?"""
+    return text.known or text.told or says_numbers(text)
+
+
+def _may_be_read(path: PathAccess, part: CommandPart, scene: Scene) -> bool:
+    if path.real in _STREAMS:
+        return True
+    finding = part.finding
+    if not scene.inside(path.real) or scene.off_limits(path, names_only=finding.names_only):
+        return False
+    # The sandbox would mask a secret file below it, and may not be there.
+    # Git shows what was committed, whatever lies there now; ripgrep leaves hidden files out unless it is told.
+    if not finding.deep or part.program == "git":
+        return True
+    told = any(word.text.startswith(("-u", "-.", "--hidden", "--no-ignore")) for word in part.simple.words)
+    return not scene.buries_secret(
+        path.real,
+        hidden=part.program != "rg" or told,
+        unhides=finding.unhides,
+        only=finding.only,
+        opens=part.program == "find",
+    )
+
 
 Weigh = Callable[[Subject], Sequence[Rule]]
 """The rules of all layers that speak about a call, or about one simple command."""
 
-Bound = Callable[[Touched], Sequence[Rule]]
+Bound = Callable[[PathAccess], Sequence[Rule]]
 """The rules about a file, whoever touches it."""
 
 _EXACT_ONLY = frozenset({"watch", "setsid", "ionice", "flock"})
@@ -32,7 +218,7 @@ class Covered(NamedTuple):
 
 
 def cover(
-    part: Part, allowing: Sequence[Rule], bound: Bound, scene: Scene, *, reads_only: bool, development: bool
+    part: CommandPart, allowing: Sequence[Rule], bound: Bound, scene: Scene, *, reads_only: bool, development: bool
 ) -> Covered:
     """Is it covered? `allowing` are the rules that speak for it; `reads_only` says that it only reads."""
     simple = part.simple
@@ -58,7 +244,7 @@ def cover(
     return Covered(lacks=lacks)
 
 
-def _by_itself(part: Part, scene: Scene, *, development: bool) -> str:
+def _by_itself(part: CommandPart, scene: Scene, *, development: bool) -> str:
     """What covers a command without a look at its words; empty where nothing does."""
     simple = part.simple
     if not simple.words:
@@ -96,7 +282,7 @@ def _only_sets(simple: Simple) -> bool:
     return bool(sets) and sets < len(rest) and not rest[sets].startswith("-")
 
 
-def _around(part: Part, bound: Bound, scene: Scene, *, development: bool) -> str:
+def _around(part: CommandPart, bound: Bound, scene: Scene, *, development: bool) -> str:
     """What stands around a command and keeps every rule from covering it: assignments, redirections, the folder."""
     simple = part.simple
     for name, value in simple.assigns:
@@ -120,17 +306,17 @@ def _around(part: Part, bound: Bound, scene: Scene, *, development: bool) -> str
     return ""
 
 
-def _is_target(path: Touched, text: str, cwd: str | None) -> bool:
+def _is_target(path: PathAccess, text: str, cwd: str | None) -> bool:
     return path.spelled == os.path.normpath(os.path.join(cwd or "/", text))
 
 
-def _may_write(path: Touched, bound: Bound) -> bool:
+def _may_write(path: PathAccess, bound: Bound) -> bool:
     """Does a rule allow that this file is written?"""
     rules = bound(path)
     return bool(rules) and all(rule.action == "allow" for rule in rules)
 
 
-def _uncovered(part: Part, scene: Scene) -> str:
+def _uncovered(part: CommandPart, scene: Scene) -> str:
     outside = next((path for path in part.paths if not scene.inside(path.real)), None)
     if part.finding.harmless and outside is not None:
         return f"it reads {outside.spelled}, outside the workspace"
@@ -139,7 +325,7 @@ def _uncovered(part: Part, scene: Scene) -> str:
     return "no rule covers it"
 
 
-def _beyond(part: Part, rule: Rule, scene: Scene) -> str:
+def _beyond(part: CommandPart, rule: Rule, scene: Scene) -> str:
     """Why a rule that names a pattern does not cover this command."""
     simple, finding = part.simple, part.finding
     # A rule that names such a sub-command or file covers it as one that names a program without a row does.
@@ -160,7 +346,7 @@ def _beyond(part: Part, rule: Rule, scene: Scene) -> str:
     return _reaches(part, rule, scene)
 
 
-def _reaches(part: Part, rule: Rule, scene: Scene) -> str:
+def _reaches(part: CommandPart, rule: Rule, scene: Scene) -> str:
     """What outside the workspace keeps the rule from covering the command: what it writes there, or takes code from."""
     outside = [path for path in part.paths if not scene.inside(path.real)]
     written = next((path for path in outside if path.mode == "write"), None)
@@ -175,7 +361,7 @@ def _reaches(part: Part, rule: Rule, scene: Scene) -> str:
     return ""
 
 
-def _is_named(path: Touched, rule: Rule, cwd: str) -> bool:
+def _is_named(path: PathAccess, rule: Rule, cwd: str) -> bool:
     """Does the rule name this path, or with a star behind it the beginning of it?"""
     found = re.fullmatch(r"\w+\((?s:(.*?))(?::\*)?\)", rule.text)
     literal, star, _ = found[1].partition("*") if found else ("", "", "")
@@ -190,7 +376,7 @@ def _names(rule: Rule, words: str) -> bool:
     return rule.text.startswith(f"Bash({words} ") or f" '{words} " in rule.text
 
 
-def is_common(part: Part, scene: Scene) -> bool:
+def is_common(part: CommandPart, scene: Scene) -> bool:
     """Is it one of the short table of tests, builds and linters?"""
     simple = part.simple
     words = tuple(word.text for word in simple.stripped or simple.words)
@@ -221,3 +407,73 @@ def _is_setting(name: str, value: Word, cwd: str, scene: Scene) -> bool:
     if not value.known or not (name == "PYTHONPATH" or harmless_assignment(name, value)):
         return False
     return is_harmless_setting(name, value.text, cwd, scene.roots, scene.suspect)
+
+
+_MOST = 200
+_CHANGES = r"writes|deletes|turns the order|runs a program|is an editor"
+_HERE = r"(?:\$PWD|\$\{PWD\}|~\+)(?=/|$)"
+
+
+class PathCandidate(NamedTuple):
+    """A file that a command may touch."""
+
+    path: PathAccess
+    whole: bool
+    """Is it a whole word or a flag's value? Otherwise it is a piece of a text, which may mean something else."""
+
+
+def loose(simple: Simple, finding: CommandFinding) -> Iterator[PathCandidate]:
+    """The files behind the words of a command that is not known for certain, at most some hundred of them."""
+    for redirect in simple.redirects:
+        if opens_file(redirect) and not redirect.target.known:
+            for text in texts(simple.cwd, redirect.target):
+                yield from (PathCandidate(path, whole=True) for path in at(simple.cwd, text, write=redirect.writes))
+    if finding.known and not finding.doubt:
+        return
+    write = re.search(_CHANGES, finding.doubt) is not None
+    seen: dict[str, bool] = {}
+    for word in (simple.stripped or simple.words)[1 : _MOST + 1]:
+        for text in texts(simple.cwd, word):
+            for name in _loose_names(text):
+                seen[name] = True
+            for name in re.findall(r"[\w.~+-]*/[\w./~+-]+", text):
+                seen.setdefault(name, False)
+    for name, whole in list(seen.items())[: 2 * _MOST]:
+        yield from (PathCandidate(path, whole) for path in at(simple.cwd, name, write=write))
+
+
+def texts(cwd: str | None, word: Word) -> Iterator[str]:
+    """What a word may become: with the folder for `$PWD`, and with braces and globs expanded."""
+    if word.known:
+        yield word.text
+        return
+    text = re.sub(r"['\"]", "", word.text)
+    if cwd is not None:
+        text = re.sub(_HERE, cwd, text)
+    if re.search(r"[$`]", text):
+        return
+
+    try:
+        expanded = expand(text)
+    except BadGlob:
+        return
+    for one in expanded[:_MOST]:
+        yield one
+        if re.search(r"[*?\[]", one):
+            yield from found(cwd, one, hidden=False)
+
+
+def _loose_names(text: str) -> Iterator[str]:
+    """The names that a word may hold: itself, and what stands behind `=`, `@`, `:` or a flag's letter."""
+    if not text.startswith("-"):
+        yield text
+    elif not text.startswith("--") and len(text) > 2:
+        yield text[2:]
+    head, mark, behind = text.partition("=")
+    if mark and not re.search(r"\s", head):
+        yield behind.lstrip("@<")
+    if text.startswith("@"):
+        yield text[1:]
+    if ":" in text:
+        scheme, _, rest = text.partition("://")
+        yield from (os.sep + rest.lstrip("/"),) if scheme == "file" else text.split(":")

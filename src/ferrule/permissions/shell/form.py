@@ -9,11 +9,10 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from ferrule.permissions.shell.line import Word
-from ferrule.permissions.shell.unwrap import GIVEN
+from ferrule.permissions.shell.line import GIVEN, Word
 
 
-class Given(NamedTuple):
+class CommandArguments(NamedTuple):
     """The words of a command, told apart."""
 
     flags: tuple[tuple[str, Word | None], ...] = ()
@@ -33,7 +32,7 @@ class Given(NamedTuple):
         return [value for name, value in self.flags if name in names and value is not None]
 
 
-class Judged(NamedTuple):
+class ArgumentAnalysis(NamedTuple):
     """What a closer look at one program's words adds."""
 
     doubt: str = ""
@@ -97,7 +96,7 @@ class Form(NamedTuple):
     """Does the command among its operands run on another machine?"""
     subs: bool = False
     """Is the first operand a sub-command with a row of its own?"""
-    check: Callable[[Given], Judged] | None = None
+    check: Callable[[CommandArguments], ArgumentAnalysis] | None = None
     prepare: Callable[[Sequence[Word]], Sequence[Word]] | None = None
 
 
@@ -135,7 +134,7 @@ _KINDS = {"r": "read", "w": "write", "d": "folder"}
 _SHAPES["d"] = r"(?!/)(?!.*(?:^|/)\.\.(?:/|$))[^~].*"
 
 
-class Reader:
+class ArgumentReader:
     """Tells flags, values and operands of one command apart."""
 
     def __init__(self, form: Form, name: str) -> None:
@@ -148,10 +147,10 @@ class Reader:
         self.doubt = ""
         self.mild = False
 
-    def read(self, words: Sequence[Word]) -> Given:
+    def read(self, words: Sequence[Word]) -> CommandArguments:
         """The words after the program's name."""
         if self.form.plain:
-            return Given(
+            return CommandArguments(
                 operands=tuple(words),
                 certain=all(
                     word.known or word.told or says_numbers(word) or (self.form.prints and word == GIVEN)
@@ -182,7 +181,7 @@ class Reader:
                 self._word(word.text, rest)
             else:
                 self._cluster(word.text, rest)
-        return Given(
+        return CommandArguments(
             flags=tuple(self.flags),
             operands=tuple(self.operands),
             touched=tuple(self.touched),

@@ -1,32 +1,126 @@
-"""May a command line run, and does it only read? That decides whether the shell may run it beside others.
+"""Decide whether a command line may run, and whether it only reads.
 
-Every simple command at every depth has to be covered; whatever is not certain asks.
+The shell runs a command line beside others only if it only reads. Every simple command at every depth has to be
+covered; anything uncertain asks.
+
+A command counts as an edit if all that it does is change files of the workspace and those files are known.
 """
 
 import functools
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ferrule.permissions.decision import Decision, strictest
-from ferrule.permissions.refusal import refusal
-from ferrule.permissions.rules.rule import Always, Rule, Subject, Touched
-from ferrule.permissions.shell.cover import Bound, Covered, Weigh, cover, exact
-from ferrule.permissions.shell.edits import edits_inside
-from ferrule.permissions.shell.evaded import could_be
-from ferrule.permissions.shell.leads import activation, within_environment
-from ferrule.permissions.shell.line import Line
-from ferrule.permissions.shell.loose import loose
+from ferrule.files.jail import Jail
+from ferrule.permissions.decision import EDIT_PROGRAMS, Decision, strictest
+from ferrule.permissions.decision import refusal as decision_refusal
+from ferrule.permissions.rules.rule import Always, PathAccess, Rule, Subject
+from ferrule.permissions.shell.cover import (
+    Bound,
+    CommandPart,
+    Covered,
+    Weigh,
+    cover,
+    exact,
+    is_common,
+    is_reading_git,
+    loose,
+    looser,
+    parts,
+    reads_only,
+)
+from ferrule.permissions.shell.form import ArgumentReader, Form, is_glob
+from ferrule.permissions.shell.line import CommandLine, Redirect, Simple, Word
+from ferrule.permissions.shell.nested import activation, within_environment
 from ferrule.permissions.shell.parse import parse
-from ferrule.permissions.shell.part import Part, is_reading_git, looser, parts, reads_only
-from ferrule.permissions.shell.scene import Scene
-from ferrule.workspace.paths import Jail
+from ferrule.permissions.shell.scene import FEW, Scene, at, found, harmless_redirect
+from ferrule.permissions.shell.scripts import refusal
+from ferrule.permissions.shell.uncertain import could_be
+
+_SED = Form(
+    "-nErsz -i? -e:x --in-place? --quiet --silent --regexp-extended --expression:x --separate --null-data",
+    "text read*",
+)
+_SUFFIX = r"(?:\.?[A-Za-z0-9_]+)?"
+"""What sed may be told to keep the old file under: with a star or a slash it would be kept elsewhere."""
+
+
+def edits_inside(part: CommandPart, covered: Covered, scene: Scene, *, development: bool) -> bool:
+    """Is it covered, or does it plainly change files, every one of them inside the workspace?"""
+    if not covered.lacks:
+        return True
+    simple = part.simple
+    if not _written_inside(simple, scene):
+        return False
+    bare = simple._replace(redirects=tuple(filter(harmless_redirect, simple.redirects)))
+    if not bare.words:
+        return not bare.assigns
+    if bare != simple and _passes(bare, scene, development=development):
+        return True
+    if part.program not in EDIT_PROGRAMS or simple.assigns or simple.inside:
+        return False
+    finding = part.finding
+    if part.program == "sed" and finding.doubt:
+        return _edited_in_place(simple, scene)
+    sure = finding.known and not finding.doubt and not finding.unsure
+    return sure and all(scene.inside(path.real) and not scene.off_limits(path) for path in part.paths)
+
+
+def _written_inside(simple: Simple, scene: Scene) -> bool:
+    """Do its redirections write nothing but files of the workspace that may be written?"""
+    return all(_is_written_inside(one, simple.cwd, scene) for one in simple.redirects if not harmless_redirect(one))
+
+
+def _is_written_inside(redirect: Redirect, cwd: str | None, scene: Scene) -> bool:
+    if cwd is None or not redirect.target.known or not redirect.target.text:
+        return False
+    paths = list(at(cwd, redirect.target.text, write=redirect.writes))
+    return all(scene.inside(path.real) and not scene.off_limits(path) for path in paths)
+
+
+def _passes(bare: Simple, scene: Scene, *, development: bool) -> bool:
+    """Would the command need no question, if its output went nowhere?"""
+    return all(reads_only(one, scene) or (development and is_common(one, scene)) for one in parts(bare))
+
+
+def _edited_in_place(simple: Simple, scene: Scene) -> bool:
+    """Does `sed -i` change nothing but files of the workspace, with a script that does nothing else?"""
+    paths = list(_edited(simple.stripped or simple.words, simple.cwd))
+    return bool(paths) and all(scene.inside(path.real) and not scene.off_limits(path) for path in paths)
+
+
+def _edited(words: Sequence[Word], cwd: str | None) -> Iterator[PathAccess]:
+    """The files that `sed -i` writes; none where these or its script are not certain."""
+    given = ArgumentReader(_SED, "sed").read(words[1:])
+    in_place = given.has("-i", "--in-place")
+    # Another sed takes the word behind `-i` for the ending of the old file, and the next one for its script.
+    if given.doubt or not in_place or cwd is None or not sys.platform.startswith("linux"):
+        return
+    scripts = given.values("-e", "--expression")
+    files = given.operands if scripts else given.operands[1:]
+    scripts = scripts or list(given.operands[:1])
+    endings = [value.text for value in given.values("-i", "--in-place")]
+    if not all(script.known for script in scripts) or refusal("\n".join(script.text for script in scripts)):
+        return
+    if not all(re.fullmatch(_SUFFIX, ending) for ending in endings):
+        return
+    names: list[str] = []
+    for file in files:
+        matches = found(cwd, file.text, hidden=False) if is_glob(file) else []
+        if not file.known and not 0 < len(matches) <= FEW:
+            return
+        names += [file.text] if file.known else matches
+    for name in names:
+        for ending in ("", *endings):
+            yield from at(cwd, name + ending, write=True)
+
 
 _TESTS = "It runs no command: it only tests."
 
 
-class Judged(NamedTuple):
+class CommandVerdict(NamedTuple):
     """What came of it."""
 
     decision: Decision
@@ -34,11 +128,11 @@ class Judged(NamedTuple):
     """Does every command in it only read?"""
 
 
-class Looked(NamedTuple):
+class CommandLineAnalysis(NamedTuple):
     """A command line with all that is known of its commands."""
 
-    line: Line
-    every: list[Part]
+    line: CommandLine
+    every: list[CommandPart]
     calm: list[bool]
     """Which of them only read."""
 
@@ -63,13 +157,13 @@ class Looked(NamedTuple):
         return tuple(dict.fromkeys(map(os.path.realpath, starts)))
 
 
-def look(command: str, cwd: str, scene: Scene) -> Looked:
+def look(command: str, cwd: str, scene: Scene) -> CommandLineAnalysis:
     """Take a command line apart, and look at every command in it. Those that only read may run beside other reads."""
     line = _read(command, cwd, scene)
     # With a doubt about the line nothing of it is covered, and only rules that refuse are of use.
     commands = dict.fromkeys(line.commands) if line.doubts else line.commands
     every = [part for simple in commands for part in parts(simple)]
-    return Looked(line, every, [not line.doubts and reads_only(part, scene) for part in every])
+    return CommandLineAnalysis(line, every, [not line.doubts and reads_only(part, scene) for part in every])
 
 
 def judge(
@@ -84,8 +178,8 @@ def judge(
     refuses: bool = False,
     refused: Sequence[str] = (),
     development: bool = True,
-    looked: Looked | None = None,
-) -> Judged:
+    looked: CommandLineAnalysis | None = None,
+) -> CommandVerdict:
     """Decide on a command line. `ruled`: are there any rules? `development`: common development commands need none.
 
     `refuses`: do rules refuse commands? Then even one for all commands does not cover a program that nobody knows.
@@ -123,15 +217,15 @@ def judge(
     edits = edits and all(
         edits_inside(part, covered, scene, development=development) for part, covered in zip(every, covers, strict=True)
     )
-    return Judged(decision._replace(edits_inside=edits), not line.doubts and all(calm))
+    return CommandVerdict(decision._replace(edits_inside=edits), not line.doubts and all(calm))
 
 
-def _allowing(part: Part, rules: Sequence[Rule], *, refuses: bool) -> list[Rule]:
+def _allowing(part: CommandPart, rules: Sequence[Rule], *, refuses: bool) -> list[Rule]:
     blind = refuses and bool(part.simple.words) and not part.program
     return [rule for rule in rules if rule.action == "allow" and not (blind and isinstance(rule.condition, Always))]
 
 
-def effects(command: str, cwd: str, jail: Jail) -> list[Touched]:
+def effects(command: str, cwd: str, jail: Jail) -> list[PathAccess]:
     """The paths that a command line is seen to read and write, what it writes first."""
     line = parse(command, cwd=cwd, roots=[root.path for root in jail.roots])
     found = [path for simple in line.commands for part in parts(simple) for path in part.paths]
@@ -142,7 +236,7 @@ _parsed = functools.lru_cache(maxsize=64)(parse)
 """Every call asks more than once."""
 
 
-def _read(command: str, cwd: str, scene: Scene) -> Line:
+def _read(command: str, cwd: str, scene: Scene) -> CommandLine:
     # Where it goes to other folders, what is there now counts; else only its text does.
     parsed = parse if "cd" in command or "pushd" in command else _parsed
     active = activation(command, cwd, scene) if "/bin/activate" in command else None
@@ -158,13 +252,13 @@ def _read(command: str, cwd: str, scene: Scene) -> Line:
     return line._replace(doubts=(*line.doubts, "it holds characters that cannot be seen"))
 
 
-def _known(line: Line) -> bool:
+def _known(line: CommandLine) -> bool:
     return not line.doubts and all(word.known for simple in line.commands for word in simple.words)
 
 
 def _refused(
     command: str,
-    every: Sequence[Part],
+    every: Sequence[CommandPart],
     weighed: Sequence[Sequence[Rule]],
     *,
     subject: Subject,
@@ -177,25 +271,25 @@ def _refused(
         for text in looser(part.simple):
             if text not in part.forms:
                 found += weigh(subject._replace(commands=(text,)))
-        yield from (refusal(rule, part.shown) for rule in found if rule.action != "allow")
+        yield from (decision_refusal(rule, part.shown) for rule in found if rule.action != "allow")
         yield from _suspected(part, bound)
     whole = weigh(subject._replace(commands=(command,)))
-    yield from (refusal(rule, "The command line") for rule in whole if rule.action != "allow")
+    yield from (decision_refusal(rule, "The command line") for rule in whole if rule.action != "allow")
 
 
-def _suspected(part: Part, bound: Bound) -> Iterator[Decision]:
+def _suspected(part: CommandPart, bound: Bound) -> Iterator[Decision]:
     """What rules say that refuse about the files that a command may touch, where not all of its words are known."""
     for path, whole in loose(part.simple, part.finding):
         for rule in bound(path):
             if rule.action != "allow" and whole:
-                yield refusal(rule, part.shown)
+                yield decision_refusal(rule, part.shown)
         for rule in bound(path._replace(mode="write")):
             if rule.action != "allow":
                 yield Decision("ask", f"{part.shown} may touch what {rule.text} is about.", rule.text, fixed=True)
 
 
 def _weighed(
-    line: Line, every: Sequence[Part], covers: Sequence[Covered], whole: Rule | None, scene: Scene
+    line: CommandLine, every: Sequence[CommandPart], covers: Sequence[Covered], whole: Rule | None, scene: Scene
 ) -> Decision:
     for part in every:
         if why := _off_limits(part, scene):
@@ -214,7 +308,7 @@ def _weighed(
     return Decision("allow", f"Every command in it is covered: {', '.join(by)}.", rule)
 
 
-def _off_limits(part: Part, scene: Scene) -> str:
+def _off_limits(part: CommandPart, scene: Scene) -> str:
     """Why no rule opens a path that the command names, or that its globs name; empty where none is off limits."""
     named = [path._replace(mode="read") for path, whole in loose(part.simple, part.finding) if whole]
     for path in (*part.paths, *named):

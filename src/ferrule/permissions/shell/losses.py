@@ -1,42 +1,172 @@
-"""Which commands are seen to lose what nothing brings back: what checkpoints leave out, and what others have of us.
+"""Find the commands that lose data for good: files that checkpoints leave out, and data that others hold.
 
-It is looked at where commands run confined and without a question. What a program does by itself is not seen here: a
-package manager that makes `node_modules` anew, a build that overwrites its own folder. Those are meant to.
+This is checked if commands run confined and without a question. Effects that a program has by itself are not seen
+here, such as a package manager that recreates `node_modules` or a build that overwrites its own folder. Those are
+intended.
+
+A line is also read with its own assignments, its working folder and its functions filled in. Such a reading never
+allows anything: it only reveals a loss that a variable would hide, or avoids a question that the line itself
+answers.
 """
 
 import functools
+import itertools
 import os
 import re
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from ferrule.permissions.shell.folders import MOVES
-from ferrule.permissions.shell.inside import SHELLS
-from ferrule.permissions.shell.line import Line, Simple, Word
-from ferrule.permissions.shell.loose import loose
-from ferrule.permissions.shell.lost.copies import COPIES, leaves, lost_by_copy
-from ferrule.permissions.shell.lost.expression import Act
-from ferrule.permissions.shell.lost.gits import lost_by_git
-from ferrule.permissions.shell.lost.searches import IN_PLACE, fd, find, lost_by_search
-from ferrule.permissions.shell.lost.settled import readings
-from ferrule.permissions.shell.lost.sources import Taken, lost_by_source, substituted, unknown
-from ferrule.permissions.shell.lost.unkept import (
-    Budget,
+from ferrule.git.environment import top_of
+from ferrule.permissions.shell.cover import CommandPart, loose, parts, quoted
+from ferrule.permissions.shell.find_losses import (
+    IN_PLACE,
+    Act,
+    FileNamesAction,
+    fd,
+    find,
+    lost_by_search,
+    lost_by_source,
+    substituted,
+    unknown,
+)
+from ferrule.permissions.shell.git_losses import lost_by_git
+from ferrule.permissions.shell.line import GIVEN, CommandLine, Simple, Word
+from ferrule.permissions.shell.nested import SHELLS
+from ferrule.permissions.shell.parse import BROKEN, CHARACTERS, parse
+from ferrule.permissions.shell.scene import Scene, at, found, harmless_redirect, opens_file
+from ferrule.permissions.shell.unkept import (
+    COPIES,
     LeftOut,
+    ScanBudget,
     Unkept,
     changes_git,
     deletes,
     doubted,
     in_cache,
     is_pinned,
+    leaves,
+    lost_by_copy,
     overwrites,
     spellings,
     too_large,
 )
-from ferrule.permissions.shell.parse import BROKEN, parse
-from ferrule.permissions.shell.part import Part, parts, quoted
-from ferrule.permissions.shell.scene import Scene, at, found, harmless_redirect, opens_file
-from ferrule.permissions.shell.unwrap import GIVEN
-from ferrule.support.git_environment import top_of
+from ferrule.permissions.shell.walk import MADE, MOVES
+
+_MOST = 10
+"""So many readings of one line are looked at."""
+_MOST_NAMES = 50
+_QUIETLY = r"(?:\s+2>\s*/dev/null)?\s*"
+_BRANCH = (
+    r"branch\s+--show-current|rev-parse\s+--abbrev-ref\s+(?:--symbolic-full-name\s+)?HEAD"
+    r"|symbolic-ref\s+(?:(?:--short|-q|--quiet)\s+)*HEAD"
+)
+_DECLARES = frozenset({"export", "local", "declare", "readonly", "typeset"})
+_FUNCTION = r"(?:\bfunction\s+([\w-]+)|(?<![\w$-])([\w-]+)\s*\(\s*\))\s*(?:\(\s*\)\s*)?\{"
+_SETS = (
+    r"\b(?:read|mapfile|readarray|getopts|let|unset)\b[^;&|\n]*(?<![\w$]){name}(?!\w)|\b(?:for|select)\s+{name}(?!\w)"
+    r"|-v\s*{name}(?!\w)|\(\([^)]*(?<![\w$]){name}(?!\w)|(?<![\w$]){name}\+="
+)
+"""Wherever else a variable is set than by a plain assignment."""
+_LONE = r"\"?(\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`)\"?"
+
+
+class Reading(NamedTuple):
+    """One way to read a line."""
+
+    command: str
+    known: Mapping[str, str]
+    """What its variables stand for."""
+
+
+def readings(command: str, folder: str, roots: Sequence[str]) -> Iterator[Reading]:
+    """Every way to read the line, with each of the values that a variable is given in it."""
+    if len(command) > CHARACTERS:
+        yield Reading(command, {})
+        return
+    said = _loops(_otherwise(_told(command, folder)))
+    if "=" not in said and "(" not in said and "function " not in said:
+        yield Reading(said, {})
+        return
+    commands = parse(said, cwd=folder, roots=roots).commands
+    values = _assigned(said, commands)
+    for name, given in values.items():
+        use = rf"\$\{{{name}\}}|\${name}(?!\w)"
+        if len(given) == 1 and (lone := re.fullmatch(_LONE, given[0])):
+            said = lone[1].join(re.split(use, said))
+        elif len(given) == 1 and re.fullmatch(r"[\w./-]+(?: [\w./-]+)+", given[0]):
+            # Without quotes it is several words.
+            said = given[0].join(re.split(rf"(?<=\s)(?:{use})(?=[\s;)]|$)", said))
+    plain = {name: [one for one in given if not re.search(r"[$`]", one)] for name, given in values.items()}
+    plain = {name: given for name, given in plain.items() if given}
+    yield from _varied(said, plain, list(_calls(said, commands)))
+
+
+def _varied(said: str, values: Mapping[str, Sequence[str]], calls: Sequence[Mapping[str, str]]) -> Iterator[Reading]:
+    first = {"TMPDIR": tempfile.gettempdir(), **{name: given[0] for name, given in values.items()}}
+    more = [{**first, name: one} for name, given in values.items() for one in given[1:]]
+    called = [{**first, **call} for call in calls] or [first]
+    for known in [*called, *more][:_MOST]:
+        yield Reading(said, known)
+
+
+def _told(command: str, folder: str) -> str:
+    """The line with what its folder tells in the place of the commands that ask for it."""
+    top = top_of(folder) or folder
+    for pattern, value in (
+        (r"\$\(\s*pwd(?:\s+-[LP])?\s*\)|`pwd`", "${PWD}"),
+        (rf"\$\(\s*git\s+rev-parse\s+--show-toplevel{_QUIETLY}\)", top),
+        (rf"\$\(\s*git\s+(?:{_BRANCH}){_QUIETLY}\)", "HEAD"),
+        (r"\$\(\s*mktemp\b[^()]*\)", os.path.join(tempfile.gettempdir(), MADE)),
+    ):
+        if re.fullmatch(r"[\w./@%+$\{\}-]+", value):
+            command = value.join(re.split(pattern, command))
+    return command
+
+
+def _otherwise(said: str) -> str:
+    """A variable that nobody sets has the value behind `:-`, one that the line sets has its own."""
+
+    def plain(found: re.Match[str]) -> str:
+        is_set = re.search(rf"(?<!\w){found[1]}=", said) is not None
+        return f"${{{found[1]}}}" if is_set or not found[2] else found[2]
+
+    return re.sub(r"\$\{(\w+):?(?:\?[^{}]*|[-=]([\w./]+))\}", plain, said)
+
+
+def _loops(said: str) -> str:
+    """The variables of loops in quotes, so that each file of a glob is one word."""
+    for name in set(re.findall(r"\bfor\s+(\w+)\s+in\b", said)):
+        said = re.sub(rf"(?<=\s)\$(?:{name}|\{{{name}\}})(?=[\s;)]|$)", f'"${name}"', said)
+    return said
+
+
+def _assigned(said: str, commands: Sequence[Simple]) -> dict[str, list[str]]:
+    """What each variable is given that only plain assignments set, as written where that is not certain."""
+    found: dict[str, list[str]] = {}
+    for simple in commands:
+        for name, value in simple.assigns if not simple.words else ():
+            found.setdefault(name, []).append(value.text)
+        words = simple.words
+        for word in words[1:] if words and words[0].text in _DECLARES else ():
+            if given := re.fullmatch(r"(\w+)=(.*)", word.text, re.DOTALL):
+                found.setdefault(given[1], []).append(re.sub(r"^(['\"])(.*)\1$", r"\2", given[2]))
+    return {
+        name: list(dict.fromkeys(values))
+        for name, values in itertools.islice(found.items(), _MOST_NAMES)
+        if not re.search(_SETS.format(name=name), said)
+        and len(re.findall(rf"(?<![\w$\{{-]){name}=", said)) == len(values)
+    }
+
+
+def _calls(said: str, commands: Sequence[Simple]) -> Iterator[dict[str, str]]:
+    """The words with which the line calls its own functions, as numbers stand for them there."""
+    own = {one or other for one, other in re.findall(_FUNCTION, said)}
+    for simple in commands if own else ():
+        words = simple.words
+        if words and words[0].text in own and len(words) > 1:
+            yield {str(number): word.text for number, word in enumerate(words[1:], 1) if word.known}
+
 
 _REMOVES = frozenset({"rm", "rimraf"})
 _ALWAYS = frozenset({"rmdir", "unlink", "dd", "tee", "truncate"})
@@ -68,12 +198,12 @@ _TOO_MUCH = "The command line deletes or overwrites more than can be looked thro
 
 def loss(command: str, folder: str, scene: Scene, left_out: LeftOut) -> str:
     """Why somebody is to be asked about a command line, as a sentence; empty where it is seen to lose nothing."""
-    unkept = Unkept(lambda path: left_out(path) and not in_cache(path), scene.roots, Budget(_MOST_LOOKED_AT))
-    why = _Look(unkept).line(command, folder)
+    unkept = Unkept(lambda path: left_out(path) and not in_cache(path), scene.roots, ScanBudget(_MOST_LOOKED_AT))
+    why = _LossCheck(unkept).line(command, folder)
     return why or ("" if unkept.budget.left else _TOO_MUCH)
 
 
-class _Look:
+class _LossCheck:
     """One look at one command line."""
 
     def __init__(self, unkept: Unkept, nested: int = 0) -> None:
@@ -98,7 +228,7 @@ class _Look:
                         return _sentence(placed, command, folder, why if is_sure else doubted(why))
         return ""
 
-    def _lost(self, part: Part, cwd: str) -> str:
+    def _lost(self, part: CommandPart, cwd: str) -> str:
         """What one command loses, as the end of a sentence."""
         words = part.simple.stripped or part.simple.words
         program = os.path.basename(part.program)
@@ -122,23 +252,25 @@ class _Look:
 
     def _inner(self, command: str, folder: str) -> str:
         """What a line loses that git runs by the name of an alias."""
-        return _Look(self._unkept, self._nested + 1).line(command, folder) if self._nested < _MOST_NESTED else ""
+        return _LossCheck(self._unkept, self._nested + 1).line(command, folder) if self._nested < _MOST_NESTED else ""
 
-    def _handed_shell(self, part: Part, words: Sequence[Word], cwd: str) -> str:
+    def _handed_shell(self, part: CommandPart, words: Sequence[Word], cwd: str) -> str:
         """A script that is handed names, and deletes what they name."""
         fed = part.simple.fed
         said = " ".join(word.text for word in words[1:])
         if not fed or not re.search(_SCRIPT, f" {said} "):
             return ""
-        taken = Taken(Act("rm", is_deep=True), _nothing, GIVEN)
+        taken = FileNamesAction(Act("rm", is_deep=True), _nothing, GIVEN)
         return lost_by_source(fed, taken, cwd, self._unkept)
 
-    def _lost_by_words(self, part: Part, program: str, words: Sequence[Word], cwd: str) -> str:
+    def _lost_by_words(self, part: CommandPart, program: str, words: Sequence[Word], cwd: str) -> str:
         rest = [word.text for word in words]
         if program not in _REMOVES and (GIVEN in words or any("{}" in text for text in rest)):
             act = _acting([program, *("{}" if word == GIVEN else word.text for word in words)], cwd, self._unkept)
             return (
-                "" if act is None else lost_by_source(part.simple.fed, Taken(act, _nothing, GIVEN), cwd, self._unkept)
+                ""
+                if act is None
+                else lost_by_source(part.simple.fed, FileNamesAction(act, _nothing, GIVEN), cwd, self._unkept)
             )
         if program in COPIES:
             return lost_by_copy(program, words, cwd, self._unkept)
@@ -148,7 +280,7 @@ class _Look:
             return _put_out(part, program, words, cwd, self._unkept)
         return _changed(part, program, rest, cwd, self._unkept) if _destroys(program, rest) else ""
 
-    def _removed(self, part: Part, program: str, words: Sequence[Word], cwd: str) -> str:
+    def _removed(self, part: CommandPart, program: str, words: Sequence[Word], cwd: str) -> str:
         """What `rm` deletes, word by word."""
         flags = [word.text for word in words if word.known and word.text.startswith("-")]
         deep = program == "rimraf" or any(re.fullmatch(_DEEP, flag) for flag in flags)
@@ -159,7 +291,7 @@ class _Look:
                 return why
         return ""
 
-    def _removed_word(self, part: Part, act: Act, word: Word, cwd: str) -> str:
+    def _removed_word(self, part: CommandPart, act: Act, word: Word, cwd: str) -> str:
         unkept = self._unkept
         is_pattern = re.search(r"[*?\[]" if act.program == "rimraf" else r"\*\*|[!@+?*]\(", word.text)
         named = [] if is_pattern or word == GIVEN or "{}" in word.text else spellings(cwd, word)
@@ -175,7 +307,7 @@ class _Look:
         whole = word == GIVEN or not word.start
         tail = re.sub(r"['\"]", "", word.text).rstrip("/").rpartition("/")[2]
         if source and whole and ("$" in tail or "`" in tail or ")" in tail or word == GIVEN):
-            taken = Taken(act, _nothing, word)
+            taken = FileNamesAction(act, _nothing, word)
             return lost_by_source(source, taken, cwd, unkept)
         return unknown(word, cwd, unkept) if act.is_deep else ""
 
@@ -189,7 +321,7 @@ def _nothing(_: Sequence[str]) -> Act | None:
     return None
 
 
-def _parts(simple: Simple) -> Iterator[Part]:
+def _parts(simple: Simple) -> Iterator[CommandPart]:
     """The command and those that it runs, but what `xargs` runs once: with the words that it adds."""
     first, *inner = parts(simple)
     yield first
@@ -197,7 +329,7 @@ def _parts(simple: Simple) -> Iterator[Part]:
     yield from (part for part in inner if part.simple.words != handed)
 
 
-def _sentence(part: Part, command: str, folder: str, why: str) -> str:
+def _sentence(part: CommandPart, command: str, folder: str, why: str) -> str:
     """The whole sentence: the command as it was written, with what it is fed by or where its output goes."""
     if why.endswith("."):  # what an alias stands for has said it
         return why
@@ -217,14 +349,14 @@ def _sentence(part: Part, command: str, folder: str, why: str) -> str:
     return f"{shown} {why}."
 
 
-def _placed(part: Part, folder: str) -> Part:
+def _placed(part: CommandPart, folder: str) -> CommandPart:
     """The same command in a folder."""
     fed = tuple(one._replace(cwd=one.cwd or folder) for one in part.simple.fed)
     heard = tuple(one._replace(cwd=one.cwd or folder) for one in part.simple.heard)
     return next(parts(part.simple._replace(cwd=folder, fed=fed, heard=heard, inside=())))
 
 
-def _folders(line: Line, folder: str, unkept: Unkept) -> list[str]:
+def _folders(line: CommandLine, folder: str, unkept: Unkept) -> list[str]:
     """The folders that a command could run in, where that is not certain: the line's own, and all that it goes to."""
     places: dict[str, None] = {folder: None}
     for simple in line.commands:
@@ -303,7 +435,7 @@ def _deleted(place: str, unkept: Unkept, *, deep: bool) -> str:
     return deletes(below.path) if below.path else too_large(real) if below.is_cut else ""
 
 
-def _put_out(part: Part, program: str, words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
+def _put_out(part: CommandPart, program: str, words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
     """What a program writes its output over, as a flag of its or the tables tell."""
     names = list(part.finding.writes) if program == "tar" else []
     flags = _OUTPUTS.get(program, ())
@@ -327,7 +459,7 @@ def _put_out(part: Part, program: str, words: Sequence[Word], cwd: str, unkept: 
     return ""
 
 
-def _changed(part: Part, program: str, rest: Sequence[str], cwd: str, unkept: Unkept) -> str:
+def _changed(part: CommandPart, program: str, rest: Sequence[str], cwd: str, unkept: Unkept) -> str:
     """What programs change in place or delete, whose words are all files or nothing."""
     appends = program == "tee" and any(re.fullmatch(_APPENDS, text) for text in rest)
     for real, spelled in dict.fromkeys(_written(part, cwd)):
@@ -340,7 +472,7 @@ def _changed(part: Part, program: str, rest: Sequence[str], cwd: str, unkept: Un
     return ""
 
 
-def _written(part: Part, cwd: str) -> Iterator[tuple[str, str]]:
+def _written(part: CommandPart, cwd: str) -> Iterator[tuple[str, str]]:
     """The paths that it deletes or overwrites, real and as they are spelled."""
     for path in part.paths:
         if path.mode == "write":

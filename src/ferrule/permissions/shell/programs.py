@@ -1,21 +1,120 @@
-"""What one simple command would do, by the tables of programs that developers use most.
+"""Determine the effects of a simple command from tables of the programs that developers use most.
 
-The tables say two things: which commands only read and need no rule, and which flags a pattern of the user's covers.
-Whatever is not listed is a doubt. That git, build tools and test runners also run what the repository chooses is told
-apart: their arguments prove nothing about that.
+The tables tell which commands only read and need no rule, and which flags a pattern of the user's covers.
+Anything that is not listed is a doubt. Git, build tools and test runners are marked separately, because they also
+run code that the repository chooses: their arguments prove nothing about that.
 """
 
 import os
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import NamedTuple
 
-from ferrule.permissions.shell.finding import Finding
-from ferrule.permissions.shell.form import Form, Given, Judged, Reader, is_glob, is_single, what
-from ferrule.permissions.shell.line import Word
-from ferrule.permissions.shell.paths import below, named, odd_address, patterns, program
+from ferrule.permissions.shell.form import (
+    ArgumentAnalysis,
+    ArgumentReader,
+    CommandArguments,
+    Form,
+    is_glob,
+    is_single,
+    what,
+)
+from ferrule.permissions.shell.line import GIVEN, Word
 from ferrule.permissions.shell.scripts import secrets_named
-from ferrule.permissions.shell.unwrap import GIVEN
+
+
+class CommandFinding(NamedTuple):
+    """What one simple command would do, as far as the tables know."""
+
+    known: bool
+    """Is there a row for the program and its sub-command?"""
+    harmless: bool
+    """Does it only read, with listed flags and nothing unknowable? Where its paths lead is another question."""
+    doubt: str
+    """Why a pattern of the user's does not cover it; empty where one would."""
+    reads: tuple[str, ...] = ()
+    """Files and folders that it reads, as written."""
+    writes: tuple[str, ...] = ()
+    """Files and folders that it writes, creates or deletes, as written."""
+    unsure: bool = False
+    """May it read or write what is in neither list?"""
+    runs_project_code: bool = False
+    """Does it run code that the repository chooses: build files, tests, hooks?"""
+    program: str = ""
+    globs: tuple[str, ...] = ()
+    """Patterns among what it reads, as written; no match of theirs can be a flag."""
+    deep: bool = False
+    """Does it read the contents of every file below the folders that it reads?"""
+    covers_inside: bool = False
+    """Does it also speak for the command among its words, as for that of `npx` or `docker exec`?"""
+    folder: str = ""
+    """The folder that it goes to first, as with `git -C`; its paths are already written from outside of it."""
+    into: tuple[str, ...] = ()
+    """What it copies or moves into its last write, where that is a folder; with `/.` at the end, all that is in it."""
+    unhides: tuple[str, ...] = ()
+    """Globs of hidden files that it looks into all the same."""
+    searches: tuple[str, ...] = ()
+    """Globs of the files that it is told to look into."""
+    only: tuple[str, ...] = ()
+    """Globs of file names, one of which everything has that it reads below its folders; none where it reads all."""
+    names_only: bool = False
+    """Does it tell nothing of what is in the files that it reads?"""
+    handed: bool = False
+    """Does `xargs` hand it the names of files? Whether these are harmless is another question."""
+    unlisted: str = ""
+    """The sub-command without a row, with its program, or the program that is named by a path."""
+
+
+_SYSTEM = ("/bin/", "/usr/bin/", "/sbin/", "/usr/sbin/", "/usr/local/bin/", "/opt/homebrew/bin/")
+"""Folders of programs that only the machine's owner writes."""
+
+
+def program(text: str) -> tuple[str, str]:
+    """The program's plain name, and why it may be another program of that name."""
+    if "/" not in text:
+        return text, "" if text else "there is no program of that name"
+    folder, name = posixpath.split(text)
+    if f"{folder}/" in _SYSTEM:
+        return name, ""
+    return name, f"{text} is a file that could be any program"
+
+
+def named(kind: str, text: str) -> tuple[str, ...]:
+    """The paths that an operand of this kind may name."""
+    if text in {"", "-"} or kind in {"text", "url"}:
+        return ()
+    if kind != "rev":
+        return (text,)
+    if re.match(r":(?:[!^]|\([^)]*\bexclude\b)", text):
+        return ()  # what git leaves out
+    # git takes `rev`, `rev:path`, `:path`, `from..to`, `:(magic)path` and plain paths; each part may be a file.
+    bare = re.sub(r"^:(?:\([^)]*\)|[!^/]+)", "", text)
+    parts = [bare, *re.split(r"\.\.\.?", bare)] if not bare.startswith(("..", "./", "/")) else [bare]
+    parts += [part.partition(":")[2] for part in parts]
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def patterns(text: str) -> tuple[str, ...]:
+    """The patterns of paths that such an operand of git's may be."""
+    return tuple(part for part in named("rev", text) if re.search(r"[*?\[]", part) and ".." not in part)
+
+
+def odd_address(text: str) -> str:
+    """Why an address leads to more than a host of the network; empty where it does not."""
+    if "::" in text and "[" not in text:
+        return f"{text} names a program that fetches"
+    scheme, mark, _ = text.partition("://")
+    if mark and scheme.lower() not in {"http", "https", "ssh", "git", "git+ssh", "rsync"}:
+        return f"{text} is no address of the network"
+    return f"{text} could become a flag" if text.startswith("-") or "@-" in text or "://-" in text else ""
+
+
+def below(folder: str, path: str) -> str:
+    """The path as it is from outside of the folder that the program goes to."""
+    return posixpath.join(folder, path) if folder else path
+
 
 _PYTHONS = ("python", "python3")
 _MODULES = frozenset({"pytest", "mypy", "ruff", "black", "isort", "flake8", "pip", "tox", "pyright", "coverage"})
@@ -60,10 +159,10 @@ def table() -> Mapping[str, Form]:
     return rows()
 
 
-def examine(words: Sequence[Word], *, cwd: str | None) -> Finding:
+def examine(words: Sequence[Word], *, cwd: str | None) -> CommandFinding:
     """What the command does; `words` are the program and its arguments, without what only changes how it runs."""
     if not words:
-        return Finding(known=False, harmless=False, doubt="")
+        return CommandFinding(known=False, harmless=False, doubt="")
     if not words[0].known:
         return _unknown(f"{what(words[0])} stands in the place of the program", "")
     name, doubt = program(words[0].text)
@@ -73,7 +172,7 @@ def examine(words: Sequence[Word], *, cwd: str | None) -> Finding:
     rest = words[1:]
     if name in table():
         if len(rest) == 1 and rest[0].known and _is_told(name, rest[0].text):
-            return Finding(known=True, harmless=True, doubt="", program=name)
+            return CommandFinding(known=True, harmless=True, doubt="", program=name)
         ran = _module(name, rest, cwd) if name in _PYTHONS else None
         return ran or _known(name, rest, cwd)._replace(program=name)
     from ferrule.permissions.shell.tables import NEVER
@@ -94,14 +193,14 @@ def _loose(words: Sequence[Word], name: str) -> str:
     return f"{what(loose)} could become a flag of {name}" if loose else ""
 
 
-def _unknown(doubt: str, name: str) -> Finding:
-    return Finding(known=False, harmless=False, doubt=doubt, unsure=True, program=name)
+def _unknown(doubt: str, name: str) -> CommandFinding:
+    return CommandFinding(known=False, harmless=False, doubt=doubt, unsure=True, program=name)
 
 
-def _known(name: str, words: Sequence[Word], cwd: str | None, folder: str = "") -> Finding:
+def _known(name: str, words: Sequence[Word], cwd: str | None, folder: str = "") -> CommandFinding:
     """The finding for a row, or for the row of the sub-command that the words name."""
     form = table()[name]
-    given = Reader(form, name).read(form.prepare(words) if form.prepare else words)
+    given = ArgumentReader(form, name).read(form.prepare(words) if form.prepare else words)
     goes = [value.text for kind, value in given.touched if kind == "folder"]
     for step in goes:
         folder = below(folder, step)
@@ -127,7 +226,7 @@ def _known(name: str, words: Sequence[Word], cwd: str | None, folder: str = "") 
     )
 
 
-def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> Finding:
+def _leaf(name: str, form: Form, given: CommandArguments, cwd: str | None, folder: str) -> CommandFinding:
     reads = [value.text for kind, value in given.touched if kind == "read"]
     writes = [value.text for kind, value in given.touched if kind == "write"]
     placed = _placed(form, given)
@@ -144,7 +243,7 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
         # A pattern of git's for paths names what it fits.
         reads += secrets_named(one for kind, word, _ in placed or () if kind == "rev" for one in patterns(word.text))
     handed = GIVEN in given.operands and not form.prints
-    judged = form.check(given) if form.check and not doubt else Judged(harmless=not doubt)
+    judged = form.check(given) if form.check and not doubt else ArgumentAnalysis(harmless=not doubt)
     doubt = doubt or judged.doubt
     reads += judged.reads
     writes += judged.writes
@@ -158,7 +257,7 @@ def _leaf(name: str, form: Form, given: Given, cwd: str | None, folder: str) -> 
     certain = given.certain or (
         bool(globs or handed) and not unknown and all(v is None or v.known for _, v in given.flags)
     )
-    return Finding(
+    return CommandFinding(
         known=True,
         harmless=form.harmless and judged.harmless and certain and not given.mild and not doubt,
         # What `xargs` adds is never certain: no rule that names a pattern covers it.
@@ -194,7 +293,7 @@ def _uncertain(name: str, form: Form, kind: str, word: Word, *, repeated: bool) 
     return f"{what(word)} among the words of {name} is not certain"
 
 
-def _placed(form: Form, given: Given) -> list[tuple[str, Word, bool]] | None:
+def _placed(form: Form, given: CommandArguments) -> list[tuple[str, Word, bool]] | None:
     """Each operand with its kind and whether more of that kind may follow; None where there are too many."""
     if form.plain:
         return []
@@ -226,14 +325,14 @@ def _misshapen(name: str, form: Form, kind: str, word: Word) -> str:
     return odd_address(word.text) if kind == "url" else ""
 
 
-def _module(name: str, words: Sequence[Word], cwd: str | None) -> Finding | None:
+def _module(name: str, words: Sequence[Word], cwd: str | None) -> CommandFinding | None:
     """The finding for `python -m module`: the module's own row, where it has one. The folder is on its path."""
     for index, word in enumerate(words):
         if not word.known or not word.text.startswith("-") or word.text in {"-", "--"}:
             return None
         if word.text == "-m":
             rest = words[index + 1 :]
-            before = Reader(table()[name], name).read(words[:index])
+            before = ArgumentReader(table()[name], name).read(words[:index])
             if before.doubt or not rest or not rest[0].known:
                 return None
             module = rest[0].text

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ferrule.core.access import within
-from ferrule.permissions.rules.rule import Touched
-from ferrule.permissions.shell.finding import Finding
+from ferrule.permissions.rules.rule import PathAccess
 from ferrule.permissions.shell.line import Redirect, Simple, Word
+from ferrule.permissions.shell.programs import CommandFinding
 
 FEW = 1_000
 """A glob that finds more files is not looked into one by one, and so not known to only read."""
@@ -57,7 +57,7 @@ class Scene(NamedTuple):
         """May no test run or build have it among its words?"""
         return self.secret(path) or self.unasked(path)
 
-    def off_limits(self, touched: Touched, *, names_only: bool = False) -> str:
+    def off_limits(self, touched: PathAccess, *, names_only: bool = False) -> str:
         """Why a path is one that no rule opens, as the end of a sentence; empty if it is not.
 
         `names_only`: nothing is told of what is in it, so that a secret stays one.
@@ -209,12 +209,12 @@ def _find(program: str, path: str) -> str:
     return ""
 
 
-def touched(simple: Simple, finding: Finding) -> tuple[Touched, ...]:
+def touched(simple: Simple, finding: CommandFinding) -> tuple[PathAccess, ...]:
     """The paths that a simple command is seen to read and write, by its operands and its redirections."""
     return tuple(dict.fromkeys(_touched(simple, finding)))
 
 
-def _touched(simple: Simple, finding: Finding) -> Iterator[Touched]:
+def _touched(simple: Simple, finding: CommandFinding) -> Iterator[PathAccess]:
     here = simple.cwd
     for text in finding.reads:
         yield from at(here, text, write=False)
@@ -230,7 +230,7 @@ def _touched(simple: Simple, finding: Finding) -> Iterator[Touched]:
             yield from at(here, redirect.target.text, write=redirect.writes)
 
 
-def at(cwd: str | None, text: str, *, write: bool) -> Iterator[Touched]:
+def at(cwd: str | None, text: str, *, write: bool) -> Iterator[PathAccess]:
     """The path that a text names in a folder, if that is certain."""
     if cwd is None and not os.path.isabs(text):
         return
@@ -238,10 +238,10 @@ def at(cwd: str | None, text: str, *, write: bool) -> Iterator[Touched]:
     # The real path is that of the text: a `..` behind a link leads elsewhere than it looks.
     real = os.path.realpath(os.path.join(cwd or "/", text))
     # Who removes or moves a folder does so with all that is in it.
-    yield Touched("write" if write else "read", real, spelled, deep=write and os.path.isdir(real))
+    yield PathAccess("write" if write else "read", real, spelled, deep=write and os.path.isdir(real))
 
 
-def _into(cwd: str | None, folder: str, source: str) -> Iterator[Touched]:
+def _into(cwd: str | None, folder: str, source: str) -> Iterator[PathAccess]:
     """What comes to lie at a place: the source under its own name in a folder, and what is in the source itself."""
     if cwd is None:
         return

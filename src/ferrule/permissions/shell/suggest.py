@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from ferrule.permissions.shell.inside import SHELLS, runs_another
-from ferrule.permissions.shell.line import Line, Simple
-from ferrule.permissions.shell.unwrap import GIVEN, WRAPPERS
+from ferrule.permissions.shell.line import GIVEN, WRAPPERS, CommandLine, Simple
+from ferrule.permissions.shell.nested import SHELLS, runs_another
 
 MOST = 5
 
@@ -79,7 +78,7 @@ _INTERPRETERS = frozenset(
 )
 
 
-def proposals(line: Line) -> tuple[str, ...]:
+def proposals(line: CommandLine) -> tuple[str, ...]:
     """One specifier for each command of the line, all of which together would cover it; nothing where none should."""
     found: dict[str, None] = {}
     if line.doubts:
@@ -94,7 +93,7 @@ def proposals(line: Line) -> tuple[str, ...]:
     return tuple(found) if len(found) <= MOST else ()
 
 
-def attempts(line: Line, command: str) -> Iterator[tuple[str, ...]]:
+def attempts(line: CommandLine, command: str) -> Iterator[tuple[str, ...]]:
     """Sets of specifiers that may cover the line, the most useful first; the last one names it to the letter.
 
     Nothing where it is not certain what the line runs, or where a shell or an interpreter runs what it is handed.

@@ -1,21 +1,151 @@
-"""The four APIs as servers speak them: errors, keep-alives, streams, whole answers, lists of models."""
+"""Answer clients in the four model APIs: errors, keep-alives, streams, whole answers and lists of models."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType, ModuleType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from ferrule.serve.proxy.errors import ANTHROPIC, GEMINI, OPENAI, Form, Kind, ProxyError, wording
+from ferrule.models.model import ModelError, Trouble
 from ferrule.wire import anthropic, gemini, openai_chat, openai_responses
-from ferrule.wire.anthropic.writer import AnthropicWriter
-from ferrule.wire.gemini.writer import GeminiWriter
-from ferrule.wire.openai_chat.writer import ChatWriter
-from ferrule.wire.openai_responses.writer import ResponsesWriter
-from ferrule.wire.sse import DONE, Event, EventReader
+from ferrule.wire.anthropic_stream import AnthropicWriter
+from ferrule.wire.gemini_stream import GeminiWriter
+from ferrule.wire.openai_chat_stream import ChatWriter
+from ferrule.wire.openai_responses_stream import ResponsesWriter
+from ferrule.wire.sse import DONE, EventReader, ServerSentEvent
 from ferrule.wire.stream import StreamWriter, made_id
-from ferrule.wire.turn import Said
+from ferrule.wire.turn import ModelResponse
+
+Kind = Literal[
+    "bad",
+    "token",
+    "forbidden",
+    "missing",
+    "no-model",
+    "large",
+    "upgrade",
+    "too-long",
+    "limit",
+    "overloaded",
+    "server",
+    "timeout",
+]
+"""A body that is wrong, a missing token, a refusal, a path or a model that is not there, a body that is too long, a
+protocol that is not spoken, a conversation that is too long, too many requests, a host that has no room, that fails, or
+that is silent."""
+
+KINDS: dict[Trouble, Kind] = {
+    "no-key": "forbidden",
+    "wrong-key": "forbidden",
+    "no-model": "no-model",
+    "none": "no-model",
+    "too-long": "too-long",
+    "limit": "limit",
+    "overloaded": "overloaded",
+    "server": "server",
+    "network": "server",
+    "cut": "server",
+    "bad": "bad",
+}
+"""What a model's trouble is to a client."""
+
+
+class ProxyError(Exception):
+    """A request that cannot be answered, in no API's words."""
+
+    def __init__(self, kind: Kind, message: str, *, seconds: float | None = None) -> None:
+        super().__init__(message)
+        self.kind: Kind = kind
+        self.message = message
+        self.seconds = seconds
+        """How long the client should wait before it asks again; None if that is not known."""
+
+    @property
+    def is_passing(self) -> bool:
+        """Does it tell of the host, so that it may fail less later, or elsewhere?"""
+        return self.kind in {"limit", "overloaded", "server", "timeout"}
+
+
+def from_model(error: ModelError) -> ProxyError:
+    """What a model's failure is to the client."""
+    kind = "server" if error.is_nonsense else KINDS[error.kind]
+    return ProxyError(kind, str(error), seconds=error.seconds)
+
+
+class ErrorForm(NamedTuple):
+    """How an API calls a kind of error."""
+
+    status: int
+    word: str
+    code: str = ""
+
+
+ANTHROPIC: dict[Kind, ErrorForm] = {
+    "bad": ErrorForm(400, "invalid_request_error"),
+    "token": ErrorForm(401, "authentication_error"),
+    "forbidden": ErrorForm(403, "permission_error"),
+    "missing": ErrorForm(404, "not_found_error"),
+    "no-model": ErrorForm(404, "not_found_error"),
+    "large": ErrorForm(413, "request_too_large"),
+    "upgrade": ErrorForm(426, "invalid_request_error"),
+    "too-long": ErrorForm(400, "invalid_request_error"),
+    "limit": ErrorForm(429, "rate_limit_error"),
+    "overloaded": ErrorForm(529, "overloaded_error"),
+    "server": ErrorForm(502, "api_error"),
+    "timeout": ErrorForm(504, "timeout_error"),
+}
+OPENAI: dict[Kind, ErrorForm] = {
+    "bad": ErrorForm(400, "invalid_request_error"),
+    "token": ErrorForm(401, "invalid_request_error", "invalid_api_key"),
+    "forbidden": ErrorForm(403, "invalid_request_error", "permission_denied"),
+    "missing": ErrorForm(404, "invalid_request_error", "not_found"),
+    "no-model": ErrorForm(404, "invalid_request_error", "model_not_found"),
+    "large": ErrorForm(413, "invalid_request_error", "request_too_large"),
+    "upgrade": ErrorForm(426, "invalid_request_error", "upgrade_required"),
+    "too-long": ErrorForm(400, "invalid_request_error", "context_length_exceeded"),
+    "limit": ErrorForm(429, "requests", "rate_limit_exceeded"),
+    "overloaded": ErrorForm(503, "server_error", "server_is_overloaded"),
+    "server": ErrorForm(502, "server_error", "server_error"),
+    "timeout": ErrorForm(504, "server_error", "timeout"),
+}
+GEMINI: dict[Kind, ErrorForm] = {
+    "bad": ErrorForm(400, "INVALID_ARGUMENT"),
+    "token": ErrorForm(401, "UNAUTHENTICATED"),
+    "forbidden": ErrorForm(403, "PERMISSION_DENIED"),
+    "missing": ErrorForm(404, "NOT_FOUND"),
+    "no-model": ErrorForm(404, "NOT_FOUND"),
+    "large": ErrorForm(413, "INVALID_ARGUMENT"),
+    "upgrade": ErrorForm(426, "FAILED_PRECONDITION"),
+    "too-long": ErrorForm(400, "INVALID_ARGUMENT"),
+    "limit": ErrorForm(429, "RESOURCE_EXHAUSTED"),
+    "overloaded": ErrorForm(503, "UNAVAILABLE"),
+    "server": ErrorForm(502, "INTERNAL"),
+    "timeout": ErrorForm(504, "DEADLINE_EXCEEDED"),
+}
+TOO_LONG = {
+    "anthropic": "prompt is too long",
+    "openai-chat": "This model's maximum context length is exceeded",
+    "openai-responses": "Your input exceeds the context window of this model",
+    "gemini": "The input token count exceeds the maximum number of tokens allowed",
+}
+"""How each API begins when a conversation is too long: client programs make it smaller when they read that."""
+
+
+def wording(error: ProxyError, api: str) -> str:
+    """The message as the clients of an API expect it."""
+    return f"{TOO_LONG[api]}: {error.message}" if error.kind == "too-long" else error.message
+
+
+def retry_headers(error: ProxyError) -> list[tuple[bytes, bytes]]:
+    """When to ask again, and whether at all."""
+    if not error.is_passing:
+        return [(b"x-should-retry", b"false")]
+    if error.seconds is None:
+        return []
+    return [(b"retry-after", str(max(1, math.ceil(error.seconds))).encode())]
+
 
 _encode = msgspec.json.Encoder().encode
 _COMMENT = b": keep-alive\n\n"
@@ -25,26 +155,26 @@ _LAST_NUMBER = 1_000_000
 """Behind the number of every event."""
 
 
-class Api(NamedTuple):
+class ClientApi(NamedTuple):
     """One API on the side of the clients."""
 
     name: str
     wire: ModuleType
     writer: Callable[[], StreamWriter]
-    forms: Mapping[Kind, Form]
-    error: Callable[[Form, str], dict[str, Any]]
+    forms: Mapping[Kind, ErrorForm]
+    error: Callable[[ErrorForm, str], dict[str, Any]]
     """An error as a body."""
-    broken: Callable[[Form, str, bytes], bytes]
+    broken: Callable[[ErrorForm, str, bytes], bytes]
     """An error as an event of a stream that has begun, with what was sent first of the answer, if anything was."""
     ping: bytes
     """What keeps a silent stream alive."""
-    said: Callable[[Said], dict[str, Any]]
+    said: Callable[[ModelResponse], dict[str, Any]]
     models: Callable[[Sequence[str]], dict[str, Any]]
     counted: Callable[[int], dict[str, Any]]
     """A number of tokens as a body."""
     prefix: str = ""
     """How the ids of its answers begin."""
-    closing: Event | None = None
+    closing: ServerSentEvent | None = None
     """The event that says nothing but that the stream is at its end, for an API that has one."""
     ends_lines: bool = False
     """Do its packages take the line ends of other scripts for the end of a line?"""
@@ -64,15 +194,15 @@ class Api(NamedTuple):
         return self.forms[error.kind].code or self.forms[error.kind].word
 
 
-def _anthropic_error(form: Form, message: str) -> dict[str, Any]:
+def _anthropic_error(form: ErrorForm, message: str) -> dict[str, Any]:
     return {"type": "error", "error": {"type": form.word, "message": message}}
 
 
-def _openai_error(form: Form, message: str) -> dict[str, Any]:
+def _openai_error(form: ErrorForm, message: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": form.word, "param": None, "code": form.code or None}}
 
 
-def _gemini_error(form: Form, message: str) -> dict[str, Any]:
+def _gemini_error(form: ErrorForm, message: str) -> dict[str, Any]:
     return {"error": {"code": form.status, "message": message, "status": form.word}}
 
 
@@ -84,7 +214,7 @@ def _data_event(value: dict[str, Any]) -> bytes:
     return b"data: %b\n\n" % _encode(value)
 
 
-def _failed_response(form: Form, message: str, begun: bytes) -> bytes:
+def _failed_response(form: ErrorForm, message: str, begun: bytes) -> bytes:
     """The failure of the response that has begun; of a new one, which begins first, if none has."""
     response = _created(begun)
     first = b""
@@ -142,9 +272,9 @@ def _gemini_models(names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-APIS: Mapping[str, Api] = MappingProxyType(
+APIS: Mapping[str, ClientApi] = MappingProxyType(
     {
-        "anthropic": Api(
+        "anthropic": ClientApi(
             "anthropic",
             anthropic,
             AnthropicWriter,
@@ -156,9 +286,9 @@ APIS: Mapping[str, Api] = MappingProxyType(
             _anthropic_models,
             lambda count: {"input_tokens": count},
             "msg_",
-            Event("message_stop", b'{"type":"message_stop"}'),
+            ServerSentEvent("message_stop", b'{"type":"message_stop"}'),
         ),
-        "openai-chat": Api(
+        "openai-chat": ClientApi(
             "openai-chat",
             openai_chat,
             ChatWriter,
@@ -172,7 +302,7 @@ APIS: Mapping[str, Api] = MappingProxyType(
             "chatcmpl-",
             DONE,
         ),
-        "openai-responses": Api(
+        "openai-responses": ClientApi(
             "openai-responses",
             openai_responses,
             ResponsesWriter,
@@ -185,7 +315,7 @@ APIS: Mapping[str, Api] = MappingProxyType(
             lambda count: {"object": "response.input_tokens", "input_tokens": count},
             "resp_",
         ),
-        "gemini": Api(
+        "gemini": ClientApi(
             "gemini",
             gemini,
             GeminiWriter,

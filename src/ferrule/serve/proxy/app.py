@@ -10,14 +10,12 @@ from urllib.parse import parse_qs
 import msgspec
 
 from ferrule.core.errors import ConfigError, FerruleError
-from ferrule.models.errors import cleaned
-from ferrule.models.model import ModelError
-from ferrule.serve.guard import Scope, bearer, only
-from ferrule.serve.proxy.apis import APIS, Api
+from ferrule.models.model import ModelError, cleaned
+from ferrule.serve.mcp.http import Scope, bearer, only
+from ferrule.serve.proxy.apis import APIS, ClientApi, Kind, ProxyError
+from ferrule.serve.proxy.body import fitted
 from ferrule.serve.proxy.count import Counter
-from ferrule.serve.proxy.errors import Kind, ProxyError
 from ferrule.serve.proxy.exchange import Exchange, Request, Shop, send_error
-from ferrule.serve.proxy.fit import fitted
 from ferrule.serve.proxy.records import shown
 from ferrule.wire.shape import WireError
 
@@ -31,10 +29,10 @@ _Receive = Callable[[], Awaitable[dict[str, Any]]]
 _KINDS: dict[int, Kind] = {401: "token", 403: "forbidden"}
 
 
-class Target(NamedTuple):
+class ProxyRoute(NamedTuple):
     """What a path means."""
 
-    api: Api
+    api: ClientApi
     action: str
     """`answer`, `count` or `models`."""
     model: str = ""
@@ -57,7 +55,7 @@ _GEMINI = {
 }
 
 
-def api_of(path: str, headers: dict[str, str]) -> Api:
+def api_of(path: str, headers: dict[str, str]) -> ClientApi:
     """The API whose client asks, by the path and, if that tells nothing, by the headers."""
     tail = path.removeprefix("/v1")
     if tail in _POSTS:
@@ -67,7 +65,7 @@ def api_of(path: str, headers: dict[str, str]) -> Api:
     return APIS["anthropic" if "anthropic-version" in headers else "openai-chat"]
 
 
-def target_of(method: str, path: str, headers: dict[str, str]) -> Target:
+def target_of(method: str, path: str, headers: dict[str, str]) -> ProxyRoute:
     """What a request wants. Raises ProxyError for a path that the proxy does not have."""
     api = api_of(path, headers)
     tail = path.removeprefix("/v1")
@@ -77,15 +75,15 @@ def target_of(method: str, path: str, headers: dict[str, str]) -> Target:
             raise ProxyError("upgrade", f"{path} is not served over WebSocket: send it with POST.")
         if method != "POST":
             raise ProxyError("missing", f"{path} takes POST, not {method}.")
-        return Target(api, _POSTS[tail][1])
+        return ProxyRoute(api, _POSTS[tail][1])
     version, _, rest = path.removeprefix("/").partition("/models")
     if version in {"v1", "v1beta"} and (not rest or rest.startswith("/")):
         name, _, action = rest.removeprefix("/").rpartition(":")
         if method == "POST" and action in _GEMINI and name:
             what, stream = _GEMINI[action]
-            return Target(APIS["gemini"], what, name, stream)
+            return ProxyRoute(APIS["gemini"], what, name, stream)
         if method == "GET":
-            return Target(api, "models", rest.removeprefix("/"))
+            return ProxyRoute(api, "models", rest.removeprefix("/"))
     raise ProxyError(
         "missing",
         f"There is no {method} {path} here. The proxy has /v1/messages, /v1/messages/count_tokens, "
@@ -219,7 +217,7 @@ class App:
         is_asked = shop.settings.count_upstream and found is not None and not found.breaker.is_open
         return await self._counter.count(asked, http if is_asked else None)
 
-    def _models(self, target: Target) -> dict[str, Any]:
+    def _models(self, target: ProxyRoute) -> dict[str, Any]:
         """The list of models, or one of them. Raises ProxyError."""
         if not target.model:
             return target.api.models(self._shop.routes.names())
@@ -275,7 +273,7 @@ class App:
         return None
 
 
-def read_request(target: Target, raw: bytes, headers: dict[str, str], *, is_list: bool) -> Request:
+def read_request(target: ProxyRoute, raw: bytes, headers: dict[str, str], *, is_list: bool) -> Request:
     """The request that a body makes. Raises ProxyError if it is none."""
     try:
         body = msgspec.json.decode(raw)
@@ -365,7 +363,7 @@ class _Out:
             await self._begin(status, [(b"content-length", str(len(data)).encode()), *headers])
             await self._end(data)
 
-    async def fail(self, api: Api, error: ProxyError) -> None:
+    async def fail(self, api: ClientApi, error: ProxyError) -> None:
         """End the answer with an error, wherever it is."""
         if self._is_over:
             return

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ferrule.models.api import HttpModel
-from ferrule.models.encoding import encoded
+from ferrule.core.content import Document, Image, Text
+from ferrule.models.bodies import encoded, generate_path
+from ferrule.models.http import HttpModel
 from ferrule.models.model import ModelError
-from ferrule.models.speech import generate_path
-from ferrule.support import tokens
+from ferrule.registry import dynamic
 from ferrule.wire.shape import WireError
-from ferrule.wire.turn import Asked, Document, Foreign, Image, Part, Result, Text, Thinking, Use
+from ferrule.wire.turn import Foreign, ModelRequest, Part, Result, Thinking, Use
 from ferrule.wire.wire import load_wire
 
 _SECONDS = 15.0
@@ -30,7 +30,7 @@ _PAGE_BYTES = 50_000
 """A PDF has about a page for so many bytes."""
 
 
-class _Place(NamedTuple):
+class _CountEndpoint(NamedTuple):
     """Where an API counts, and what it wants to know."""
 
     path: Callable[[str], str]
@@ -41,13 +41,13 @@ class _Place(NamedTuple):
 
 
 _PLACES = {
-    "anthropic": _Place(
+    "anthropic": _CountEndpoint(
         lambda _: "/v1/messages/count_tokens", ("model", "system", "messages", "tools", "tool_choice", "thinking")
     ),
-    "gemini": _Place(
+    "gemini": _CountEndpoint(
         lambda model: generate_path(model, "countTokens"), ("contents", "systemInstruction", "tools"), wrapped=True
     ),
-    "openai-responses": _Place(
+    "openai-responses": _CountEndpoint(
         lambda _: "/responses/input_tokens",
         ("model", "input", "instructions", "tools", "tool_choice", "reasoning", "text"),
     ),
@@ -61,7 +61,7 @@ class Counter:
     def __init__(self) -> None:
         self._cannot: set[str] = set()
 
-    async def count(self, asked: Asked, http: HttpModel | None) -> int:
+    async def count(self, asked: ModelRequest, http: HttpModel | None) -> int:
         """The tokens of a request. `http` is asked if its host counts; None counts here."""
         if http is not None and http.host.api in _PLACES and http.host.name not in self._cannot:
             try:
@@ -77,7 +77,7 @@ class Counter:
         return await asyncio.to_thread(count_here, asked)
 
 
-async def _ask(asked: Asked, http: HttpModel) -> int:
+async def _ask(asked: ModelRequest, http: HttpModel) -> int:
     place = _PLACES[http.host.api]
     whole = load_wire(http.host.api).asked_out(msgspec.structs.replace(asked, model=http.model, stream=False))
     body = {name: whole[name] for name in place.fields if name in whole}
@@ -91,7 +91,7 @@ async def _ask(asked: Asked, http: HttpModel) -> int:
     return found
 
 
-def count_here(asked: Asked) -> int:
+def count_here(asked: ModelRequest) -> int:
     """The tokens of a request by the tokenizer that is installed."""
     total = 3
     for turn in asked.turns:
@@ -133,7 +133,7 @@ def _text(words: str) -> int:
     key = raw if len(raw) <= _SHORT else hashlib.sha256(raw).digest()
     count = _counted.get(key)
     if count is None:
-        count = tokens.count(words)
+        count = dynamic.count(words)
         if len(_counted) >= _MOST_COUNTED:
             _counted.clear()
         _counted[key] = count

@@ -9,26 +9,32 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from ferrule.core.errors import ConfigError
-from ferrule.models.model import Again, ModelError
-from ferrule.models.names import NO_MODEL_IN_SHORT
-from ferrule.models.speech import generate_path
-from ferrule.proxy_settings import Proxy
-from ferrule.serve.proxy.apis import Api
-from ferrule.serve.proxy.bundles import ClientCalls
-from ferrule.serve.proxy.errors import KINDS, ProxyError, from_model, retry_headers
-from ferrule.serve.proxy.fit import fitted, left_out
-from ferrule.serve.proxy.records import Record, Records, shown
-from ferrule.serve.proxy.relay import conversation_key, relayed, switched_on
+from ferrule.models.bodies import generate_path
+from ferrule.models.catalog import NO_MODEL_IN_SHORT
+from ferrule.models.model import ModelError, RetryNotice
+from ferrule.registry.dynamic import BYTES_A_TOKEN
+from ferrule.serve.proxy.apis import KINDS, ClientApi, ProxyError, from_model, retry_headers
+from ferrule.serve.proxy.body import ClientCalls, conversation_key, fitted, left_out, relayed, switched_on
+from ferrule.serve.proxy.records import Record, RequestRecords, TrafficTape, shown
 from ferrule.serve.proxy.routes import Routes
-from ferrule.serve.proxy.tape import TrafficTape
 from ferrule.serve.proxy.upstreams import Upstream, Upstreams
-from ferrule.support.tokens import BYTES_A_TOKEN
-from ferrule.wire.assemble import Assembler
-from ferrule.wire.delta import Begun, Broke, Delta, Ended, TextPiece, ThinkingPiece, UseBegun, UsePiece
+from ferrule.settings.schema import ProxySettings
 from ferrule.wire.shape import WireError
-from ferrule.wire.sse import Event, text
-from ferrule.wire.stream import made_id
-from ferrule.wire.turn import Asked, Usage, Use
+from ferrule.wire.sse import ServerSentEvent, text
+from ferrule.wire.stream import Assembler, made_id
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Broke,
+    Delta,
+    ModelRequest,
+    TextPiece,
+    ThinkingPiece,
+    Usage,
+    Use,
+    UseBegun,
+    UsePiece,
+)
 
 _PATHS: Mapping[str, Callable[[str], str]] = MappingProxyType(
     {
@@ -44,7 +50,7 @@ _QUICK_SECONDS = 2.0
 """A repetition that waits longer than this gives way to the next model of the chain."""
 
 
-class Outgoing(Protocol):
+class ClientResponse(Protocol):
     """The answer on its way to a client."""
 
     @property
@@ -58,15 +64,15 @@ class Outgoing(Protocol):
 
     async def whole(self, status: int, headers: list[tuple[bytes, bytes]], data: bytes) -> None: ...
 
-    async def fail(self, api: Api, error: ProxyError) -> None: ...
+    async def fail(self, api: ClientApi, error: ProxyError) -> None: ...
 
 
 class Request(NamedTuple):
     """What a client asks for."""
 
-    api: Api
+    api: ClientApi
     body: dict[str, Any]
-    asked: Asked
+    asked: ModelRequest
     stream: bool
     size: int
     """Bytes of the body."""
@@ -78,17 +84,17 @@ class Request(NamedTuple):
 class Shop(NamedTuple):
     """What all exchanges share."""
 
-    settings: Proxy
+    settings: ProxySettings
     routes: Routes
     upstreams: Upstreams
-    records: Records
+    records: RequestRecords
     tape: TrafficTape | None = None
 
 
 class Exchange:
     """Finds a model for one request, passes the answer on, and tells what happened in the client's own API."""
 
-    def __init__(self, shop: Shop, request: Request, record: Record, out: Outgoing) -> None:
+    def __init__(self, shop: Shop, request: Request, record: Record, out: ClientResponse) -> None:
         self._shop = shop
         self._request = request
         self._record = record
@@ -96,7 +102,7 @@ class Exchange:
         self._has_said = False
         """Has any of the answer gone to the client? Pings are none of it."""
         self._left_out: Callable[[], tuple[str, ...]] | None = None
-        self._passed: Passage | None = None
+        self._passed: ResponseTranslator | None = None
         """The way that the last answer took."""
 
     async def run(self) -> None:
@@ -191,7 +197,7 @@ class Exchange:
         passage = self._passage(upstream)
         async with aclosing(self._answered(upstream, passage)) as answer:
             async for batch in answer:
-                if isinstance(batch, Again):
+                if isinstance(batch, RetryNotice):
                     self._repeat(batch, upstream, is_last=is_last, has_said=passage.has_said)
                     passage.reset()
                     continue
@@ -205,13 +211,13 @@ class Exchange:
             await out.begin(200, self._headers(upstream, request))
         await self._finish(upstream, passage)
 
-    def _passage(self, upstream: Upstream) -> "Passage":
+    def _passage(self, upstream: Upstream) -> "ResponseTranslator":
         """The way of the answer. What is left out of the request is looked for while the host thinks."""
         request, source, http = self._request, self._request.api.name, upstream.http
         asked = fitted(request.asked, source, http)
         self._left_out = lambda: left_out(request.body, request.asked, asked, source, http)
         asyncio.get_running_loop().call_soon(self._look)
-        self._passed = Passage(request, asked, upstream, self._record)
+        self._passed = ResponseTranslator(request, asked, upstream, self._record)
         return self._passed
 
     def _look(self) -> None:
@@ -219,7 +225,7 @@ class Exchange:
             look, self._left_out = self._left_out, None
             self._record.dropped = look()
 
-    async def _finish(self, upstream: Upstream, passage: "Passage") -> None:
+    async def _finish(self, upstream: Upstream, passage: "ResponseTranslator") -> None:
         if rest := passage.end():
             await self._out.write(rest)
         await self._out.end()
@@ -259,7 +265,7 @@ class Exchange:
         assembler = Assembler()
         async with aclosing(self._answered(upstream, passage)) as answer:
             async for batch in answer:
-                if isinstance(batch, Again):
+                if isinstance(batch, RetryNotice):
                     self._repeat(batch, upstream, is_last=is_last)
                     passage.reset()
                     assembler = Assembler()
@@ -274,7 +280,9 @@ class Exchange:
         self._count(upstream, passage.usage)
         return msgspec.json.encode(api.said(said))
 
-    async def _answered(self, upstream: Upstream, passage: "Passage") -> AsyncGenerator[list[Delta] | Again, None]:
+    async def _answered(
+        self, upstream: Upstream, passage: "ResponseTranslator"
+    ) -> AsyncGenerator[list[Delta] | RetryNotice, None]:
         """The answer of a model, on the tape too if there is one. Raises ProxyError."""
         request = self._request
         body = None
@@ -292,13 +300,13 @@ class Exchange:
         try:
             async with aclosing(answer):
                 async for batch in answer:
-                    if not isinstance(batch, Again):
+                    if not isinstance(batch, RetryNotice):
                         check(batch, upstream)
                     yield batch
         except ModelError as error:
             raise from_model(error) from None
 
-    def _repeat(self, again: Again, upstream: Upstream, *, is_last: bool, has_said: bool = False) -> None:
+    def _repeat(self, again: RetryNotice, upstream: Upstream, *, is_last: bool, has_said: bool = False) -> None:
         """Note a repetition. Raises ProxyError if the client has part of the answer, or another model can be asked."""
         if has_said:
             raise ProxyError("server", f"{self._record.model} broke off in the middle of its answer: {again.why}.")
@@ -342,10 +350,10 @@ class Exchange:
         return headers
 
 
-class Passage:
+class ResponseTranslator:
     """An answer on its way from one API to another, or through the proxy as it is."""
 
-    def __init__(self, request: Request, asked: Asked, upstream: Upstream, record: Record) -> None:
+    def __init__(self, request: Request, asked: ModelRequest, upstream: Upstream, record: Record) -> None:
         """`asked` is what the model is asked, as far as its API can carry it."""
         self._api = request.api
         self._request = request
@@ -363,7 +371,7 @@ class Passage:
         """Begin anew: the model is asked once more."""
         self._writer = None if self.is_relay else self._api.writer()
         self._calls = ClientCalls(self._request.asked) if self._is_translated else None
-        self._events: list[Event] = []
+        self._events: list[ServerSentEvent] = []
         self._held: list[bytes] = []
         self._characters = 0
         self._begun: Usage | None = None
@@ -372,9 +380,11 @@ class Passage:
         self.has_said = False
         """Has anything of the answer gone to the client?"""
 
-    def tap(self, event: Event) -> None:
+    def tap(self, event: ServerSentEvent) -> None:
         # Data may come in several lines; between the tokens of JSON a blank is as good as a line's end.
-        self._events.append(Event(event.name, event.data.replace(b"\n", b" ")) if b"\n" in event.data else event)
+        self._events.append(
+            ServerSentEvent(event.name, event.data.replace(b"\n", b" ")) if b"\n" in event.data else event
+        )
         closing = self._api.closing
         self._is_closed = closing is not None and (event.name, event.data) == (closing.name, closing.data)
 
@@ -386,12 +396,12 @@ class Passage:
             if kind is TextPiece or kind is ThinkingPiece or kind is UsePiece:
                 self._characters += len(delta.text)  # type: ignore[union-attr]
                 out.append(delta)
-            elif isinstance(delta, Begun):
+            elif isinstance(delta, AnswerStart):
                 usage = delta.usage if delta.usage.input else Usage(input=estimate_request(self._request))
                 # Some hosts give all answers the same id, and some clients take those for one.
-                out.append(Begun(made_id(self._api.prefix), self.asked.model, usage))
+                out.append(AnswerStart(made_id(self._api.prefix), self.asked.model, usage))
                 self._begun = usage
-            elif isinstance(delta, Ended):
+            elif isinstance(delta, AnswerEnd):
                 self._begun = None
                 self.usage = self._counted(delta.usage)
                 out.append(msgspec.structs.replace(delta, usage=self.usage))
@@ -418,7 +428,7 @@ class Passage:
             data = [_one_line(one) for one in data]
         if not self.has_said:
             self._held += data
-            if not data or (begins and all(type(delta) is Begun for delta in deltas)):
+            if not data or (begins and all(type(delta) is AnswerStart for delta in deltas)):
                 return b""
             self.has_said = True
             data, self._held = self._held, []
@@ -431,7 +441,7 @@ class Passage:
             held = [*held, text(self._api.closing)]
         return b"".join(held)
 
-    def _is_wanted(self, event: Event) -> bool:
+    def _is_wanted(self, event: ServerSentEvent) -> bool:
         """All but the count of tokens in a Chat stream whose client has not asked for it."""
         if self._wants_usage or self._api.name != "openai-chat" or b'"usage"' not in event.data:
             return True
@@ -475,11 +485,11 @@ def check(batch: list[Delta], upstream: Upstream) -> None:
     for delta in batch:
         if isinstance(delta, Broke):
             raise ProxyError("server", f"{upstream.name} broke off: {delta.message}")
-        if isinstance(delta, Ended) and delta.skipped:
+        if isinstance(delta, AnswerEnd) and delta.skipped:
             raise ProxyError("server", f"{upstream.name} sent {delta.skipped} events that nobody can read.")
 
 
-async def send_error(api: Api, error: ProxyError, out: Outgoing) -> None:
+async def send_error(api: ClientApi, error: ProxyError, out: ClientResponse) -> None:
     """A whole answer that is an error."""
     headers = [(b"content-type", b"application/json"), *retry_headers(error)]
     await out.whole(api.status(error), headers, api.error_body(error))

@@ -51,14 +51,16 @@ PROGRAMS: Mapping[str, Program] = MappingProxyType(
 )
 
 
-class Start(NamedTuple):
+class ProgramLaunch(NamedTuple):
     """How a program is started."""
 
     command: list[str]
     environment: dict[str, str]
 
 
-def start_of(command: Sequence[str], url: str, token: str, environment: Mapping[str, str] = os.environ) -> Start:
+def start_of(
+    command: Sequence[str], url: str, token: str, environment: Mapping[str, str] = os.environ
+) -> ProgramLaunch:
     """The command line and the environment of a program that is to ask the proxy."""
     name = os.path.basename(command[0]).removesuffix(".cmd").removesuffix(".exe")
     program = PROGRAMS.get(name, Program())
@@ -67,7 +69,7 @@ def start_of(command: Sequence[str], url: str, token: str, environment: Mapping[
     unset = {*program.unset, *_UNSET}
     kept = {key: text for key, text in {**environment, **filled}.items() if key not in unset}
     first = [word.format(url=url, token=token) for word in program.arguments]
-    return Start([command[0], *first, *command[1:]], kept)
+    return ProgramLaunch([command[0], *first, *command[1:]], kept)
 
 
 def _direct(url: str, environment: Mapping[str, str]) -> dict[str, str]:

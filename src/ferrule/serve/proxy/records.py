@@ -1,16 +1,37 @@
-"""What is kept of each request: a record without a word of what was said, and the sums of all."""
+"""Record the proxy's requests without their content, sum them up, and optionally tape the traffic for replay.
+
+A tape is one of our recordings.
+"""
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import aclosing
 from typing import Any, Literal
 
 import msgspec
 
-from ferrule.models.model import Prices
-from ferrule.serve.proxy.limits import HostLimits
-from ferrule.serve.proxy.upstreams import Upstream
-from ferrule.wire.turn import Usage
+from ferrule.core.content import Text
+from ferrule.models.cues import RecordedFailure, Repeat
+from ferrule.models.model import Model, ModelError, Prices, RetryNotice
+from ferrule.models.recorder import Take, Tape
+from ferrule.serve.proxy.upstreams import HostLimits, Upstream
+from ferrule.wire.stream import json_text
+from ferrule.wire.turn import (
+    AnswerEnd,
+    AnswerStart,
+    Delta,
+    ModelRequest,
+    ModelResponse,
+    TextPiece,
+    Thinking,
+    ThinkingPiece,
+    Usage,
+    Use,
+    UseBegun,
+    UseEnded,
+    UsePiece,
+)
 
 _KEPT = 200
 """Records that are kept in memory, for the table and for `/requests`."""
@@ -88,7 +109,7 @@ class _Sums(msgspec.Struct):
     whole_seconds: float = 0.0
 
 
-class Records:
+class RequestRecords:
     """All requests since the start."""
 
     def __init__(
@@ -178,7 +199,7 @@ class Records:
 
     def prometheus(self, upstreams: Iterable[Upstream], limits: dict[str, HostLimits]) -> str:
         """The sums in the text form of Prometheus."""
-        page = _Page()
+        page = _MetricsPage()
         for (api, model), one in self._sums.items():
             labels = {"api": api, "model": model}
             for status, count in sorted(one.statuses.items()):
@@ -226,7 +247,7 @@ _ABOUT = {
 }
 
 
-class _Page:
+class _MetricsPage:
     """A page of metrics; each name is described once and its samples stand together."""
 
     def __init__(self) -> None:
@@ -257,3 +278,65 @@ class _Page:
 
 def _escaped(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+class TrafficTape:
+    """Writes every answer down as it ends. The file is the user's alone and holds no key."""
+
+    def __init__(self, path: str, secrets: Iterable[str]) -> None:
+        self._tape = Tape(path)
+        self._tape.portable.hide(tuple(secrets))
+
+    async def recorded(
+        self, model: Model, asked: ModelRequest, answer: AsyncGenerator[list[Delta] | RetryNotice, None]
+    ) -> AsyncGenerator[list[Delta] | RetryNotice, None]:
+        """The same answer; its end is passed on when it is on the disk."""
+        await self._begin(model)
+        take = Take(self._tape, asked)
+        try:
+            async with aclosing(answer):
+                async for batch in answer:
+                    if isinstance(batch, RetryNotice):
+                        await self._tape.put(take.cue(again=Repeat(why=batch.why, seconds=batch.seconds)))
+                        take = Take(self._tape, asked)
+                    else:
+                        await self._take(take, batch)
+                    yield batch
+        except ModelError as error:
+            await self._tape.put(take.cue(fail=RecordedFailure(kind=error.kind, message=str(error))))
+            raise
+
+    async def put_said(self, model: Model, asked: ModelRequest, said: ModelResponse) -> None:
+        """Write down an answer that came in one piece."""
+        await self._begin(model)
+        await self._take(Take(self._tape, asked), deltas_of(said))
+
+    async def close(self) -> None:
+        await self._tape.close()
+
+    async def _begin(self, model: Model) -> None:
+        self._tape.portable.hide(getattr(model, "secrets", ()))
+        await self._tape.begin(model)
+
+    async def _take(self, take: Take, batch: Iterable[Delta]) -> None:
+        for delta in batch:
+            take.put(delta)
+            if isinstance(delta, AnswerEnd):
+                await self._tape.put(take.cue())
+
+
+def deltas_of(said: ModelResponse) -> Iterator[Delta]:
+    """A whole answer as a stream would have brought it."""
+    yield AnswerStart(said.id, said.model)
+    at = 0
+    for part in said.parts:
+        if isinstance(part, Text):
+            yield TextPiece(part.text)
+        elif isinstance(part, Thinking):
+            yield ThinkingPiece(part.text, part.signature, part.sealed, part.wire)
+        elif isinstance(part, Use):
+            yield UseBegun(at, part.id, part.name, part.is_text)
+            yield UsePiece(at, part.input if isinstance(part.input, str) else json_text(part.input))
+            yield UseEnded(at)
+            at += 1
+    yield AnswerEnd(said.reason, said.usage)

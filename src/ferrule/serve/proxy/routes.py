@@ -6,12 +6,10 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from ferrule.agent_settings import Models
 from ferrule.core.errors import ConfigError
-from ferrule.models.catalog import CATALOG
+from ferrule.models.catalog import CATALOG, ELSEWHERE, named
 from ferrule.models.model import ModelError
-from ferrule.models.names import ELSEWHERE, named
-from ferrule.proxy_settings import Routing
+from ferrule.settings.schema import Models, Routing
 
 Size = Literal["small", "medium", "big"]
 

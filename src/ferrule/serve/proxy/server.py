@@ -7,18 +7,15 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from ferrule.core.errors import ConfigError
+from ferrule.models.catalog import choose
 from ferrule.models.model import ModelError
-from ferrule.models.names import choose
-from ferrule.proxy_settings import Routing
-from ferrule.serve.guard import Guard
-from ferrule.serve.http import serve_app
+from ferrule.serve.mcp.http import HttpGuard, serve_app
 from ferrule.serve.proxy.app import OPEN_PATHS, App, credentials, refusal
 from ferrule.serve.proxy.exchange import Shop
-from ferrule.serve.proxy.records import Record, Records
+from ferrule.serve.proxy.records import Record, RequestRecords, TrafficTape
 from ferrule.serve.proxy.routes import Routes, targets
-from ferrule.serve.proxy.tape import TrafficTape
 from ferrule.serve.proxy.upstreams import Upstreams
-from ferrule.settings import Settings
+from ferrule.settings.schema import Routing, Settings
 
 
 @asynccontextmanager
@@ -46,7 +43,7 @@ async def open_shop(
     routes = Routes(routing, settings.models, chosen, upstreams.is_usable)
     traffic = TrafficTape(tape, (token,)) if tape else None
     try:
-        yield Shop(settings.proxy, routes, upstreams, Records(told), traffic)
+        yield Shop(settings.proxy, routes, upstreams, RequestRecords(told), traffic)
     finally:
         await upstreams.close()
         if traffic is not None:
@@ -63,7 +60,7 @@ async def serve_proxy(
     ready: Callable[[], object] = lambda: None,
 ) -> None:
     """Serve every client that has the token until this task is cancelled. `ready` is called when it listens."""
-    guard = Guard(
+    guard = HttpGuard(
         App(shop), token=token, host=host, names=names, credentials=credentials, refusal=refusal, open_paths=OPEN_PATHS
     )
     await serve_app(guard, listening, ready=ready)

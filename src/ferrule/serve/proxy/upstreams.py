@@ -1,28 +1,187 @@
-"""The models that the proxy asks: each made once, with its connections, its limits and its rest."""
+"""Manage the models that the proxy asks, and limit how much each host is asked.
+
+Each model is made once, with its connections and limits. A host has places, a queue and rates, and a model that
+fails repeatedly is not asked for a while.
+"""
 
 import asyncio
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from urllib.parse import urlsplit
 
 import msgspec
 
-from ferrule.agent_settings import Models
 from ferrule.core.errors import ConfigError
-from ferrule.models.api import HttpModel
-from ferrule.models.catalog import DEFAULT_OUTPUT, has_bound
-from ferrule.models.hearing import Tap
+from ferrule.models.catalog import DEFAULT_OUTPUT, ELSEWHERE, has_bound, load_model, named
 from ferrule.models.hosts import ALIASES
-from ferrule.models.load import load_model
-from ferrule.models.model import Again, Model, ModelError
-from ferrule.models.names import ELSEWHERE, named
-from ferrule.proxy_settings import Proxy
-from ferrule.serve.guard import LOOPBACK
-from ferrule.serve.proxy.limits import Breaker, HostLimits
-from ferrule.wire.delta import Delta
-from ferrule.wire.turn import Asked
+from ferrule.models.http import HttpModel, Tap
+from ferrule.models.model import Model, ModelError, RetryNotice
+from ferrule.serve.mcp.http import LOOPBACK
+from ferrule.serve.proxy.apis import ProxyError
+from ferrule.settings.schema import Models, ProxySettings
+from ferrule.wire.turn import Delta, ModelRequest
+
+_MINUTE = 60.0
+
+
+class HostLimits:
+    """The requests that one host is working on, and those that wait for it."""
+
+    def __init__(self, host: str, settings: ProxySettings, clock: Callable[[], float]) -> None:
+        self._host = host
+        self._settings = settings
+        self._clock = clock
+        self._free = settings.parallel
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._sent: deque[float] = deque()
+        """When requests were sent during the last minute."""
+        self._tokens: deque[tuple[float, int]] = deque()
+
+    @property
+    def busy(self) -> int:
+        return self._settings.parallel - self._free
+
+    @property
+    def waiting(self) -> int:
+        return len(self._queue)
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """Hold one of the host's places. Raises ProxyError if none gets free in time."""
+        deadline = self._clock() + self._settings.queue_seconds
+        await self._take()
+        try:
+            await self._rate(deadline)
+            yield
+        finally:
+            self._give()
+
+    def repeat(self) -> None:
+        """Count a repetition, which is a request of its own to the host."""
+        if self._settings.requests_a_minute is not None:
+            self._sent.append(self._clock())
+
+    def count(self, tokens: int) -> None:
+        """Count tokens that were sent or received."""
+        if self._settings.tokens_a_minute is not None:
+            self._tokens.append((self._clock(), tokens))
+
+    async def _take(self) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        if len(self._queue) >= self._settings.queue:
+            raise self._refusal(f"{len(self._queue)} requests wait for {self._host} already")
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        try:
+            async with asyncio.timeout(self._settings.queue_seconds):
+                await turn
+        except TimeoutError:
+            self._leave(turn)
+            seconds = self._settings.queue_seconds
+            raise self._refusal(f"{self._host} had no free place for {seconds:g} seconds") from None
+        except BaseException:
+            self._leave(turn)
+            raise
+
+    def _leave(self, turn: "asyncio.Future[None]") -> None:
+        if turn in self._queue:
+            self._queue.remove(turn)
+        elif turn.done() and not turn.cancelled():
+            self._give()  # the place came at the same moment
+
+    def _give(self) -> None:
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+    async def _rate(self, deadline: float) -> None:
+        """Wait until the rates allow one more request."""
+        while (seconds := self._wait()) > 0:
+            if self._clock() + seconds > deadline:
+                raise self._refusal(f"The rate that is set for {self._host} is used up", seconds)
+            await asyncio.sleep(seconds)
+        self.repeat()
+
+    def _wait(self) -> float:
+        """Seconds until the oldest of too many requests or tokens is a minute old; 0 if there are not too many."""
+        now, settings = self._clock(), self._settings
+        while self._sent and self._sent[0] <= now - _MINUTE:
+            self._sent.popleft()
+        while self._tokens and self._tokens[0][0] <= now - _MINUTE:
+            self._tokens.popleft()
+        most, tokens = settings.requests_a_minute, settings.tokens_a_minute
+        waits = [0.0]
+        if most is not None and len(self._sent) >= most:
+            waits.append(self._sent[0] + _MINUTE - now)
+        if tokens is not None and sum(count for _, count in self._tokens) >= tokens:
+            waits.append(self._tokens[0][0] + _MINUTE - now)
+        return max(waits)
+
+    def _refusal(self, why: str, seconds: float = 1.0) -> ProxyError:
+        return ProxyError("limit", f"{why}. Try again later, or raise the limits under [proxy].", seconds=seconds)
+
+
+class Breaker:
+    """Keeps a model from being asked for a while after it has failed several times in a row.
+
+    Every request that begins gets a ticket, and comes back with it: one that began before the model was left alone, and
+    ends while another one is finding out whether it is back, decides nothing.
+    """
+
+    def __init__(self, settings: ProxySettings, clock: Callable[[], float]) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._failures = 0
+        self._until = 0.0
+        self._tickets = 0
+        self._trial = 0
+        """The ticket of the request that finds out whether the model is back; 0 if none does."""
+
+    @property
+    def seconds(self) -> float:
+        """How long the model rests from now; 0 if it may be asked."""
+        return max(0.0, self._until - self._clock())
+
+    @property
+    def is_open(self) -> bool:
+        """Must the model be left alone? After its rest one request at a time finds out whether it is back."""
+        return self.seconds > 0 or self._trial > 0
+
+    def begin(self) -> int:
+        """A request begins. Returns its ticket."""
+        self._tickets += 1
+        if self._has_failed:
+            self._trial = self._tickets
+        return self._tickets
+
+    def succeed(self, ticket: int) -> None:  # noqa: ARG002 - whichever request it was, the model answers
+        self._failures, self._until, self._trial = 0, 0.0, 0
+
+    def fail(self, ticket: int) -> None:
+        if self._has_failed and ticket != self._trial:
+            return  # it was asked before the others failed, and tells nothing new
+        self._failures += 1
+        self.leave(ticket)
+        if self._has_failed:
+            self._until = self._clock() + self._settings.rest_seconds
+
+    def leave(self, ticket: int) -> None:
+        """The request ended without telling anything of the model."""
+        if ticket == self._trial:
+            self._trial = 0
+
+    @property
+    def _has_failed(self) -> bool:
+        return self._failures >= self._settings.failures
+
 
 _IDLE = 512
 """Connections to one model that stay open for the next requests."""
@@ -59,13 +218,13 @@ class Upstream:
 
     async def answer(
         self,
-        asked: Asked,
+        asked: ModelRequest,
         *,
         body: bytes | None = None,
         tap: Tap | None = None,
         switched_on: tuple[str, ...] = (),
         conversation: str = "",
-    ) -> AsyncGenerator[list[Delta] | Again, None]:
+    ) -> AsyncGenerator[list[Delta] | RetryNotice, None]:
         """The answer in lists of deltas, as they arrive; see `HttpModel.batches`."""
         http = self.http
         if http is not None:
@@ -77,13 +236,13 @@ class Upstream:
         answer = self.model.ask(asked)
         try:
             async for delta in answer:
-                yield delta if isinstance(delta, Again) else [delta]
+                yield delta if isinstance(delta, RetryNotice) else [delta]
         finally:
             if (close := getattr(answer, "aclose", None)) is not None:
                 await close()
 
 
-def has_marks(asked: Asked) -> bool:
+def has_marks(asked: ModelRequest) -> bool:
     """Has the client said what is to be cached?"""
     return any(one.cache is not None for one in asked.definitions) or any(
         getattr(part, "cache", None) is not None for turn in asked.turns for part in turn.parts
@@ -96,7 +255,7 @@ class Upstreams:
     def __init__(
         self,
         models: Models,
-        settings: Proxy,
+        settings: ProxySettings,
         *,
         environment: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.monotonic,

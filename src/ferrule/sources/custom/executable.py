@@ -1,35 +1,133 @@
-"""Executables as tools: any program in a folder of tools, with what is written about it in a file beside it.
+"""Load executables from the tool folders of the user and the project as tools.
 
-`deploy.sh` is the tool `deploy_sh`, for model APIs take no dots, and `deploy.sh.md` describes it. Without such a file
-the program is asked with `--help` in families that do so: once for its content, where it can write nothing and reach
-nobody, and never where nothing can hold it to that.
+`deploy.sh` is the tool `deploy_sh`, for model APIs take no dots, and `deploy.sh.md` beside it describes it.
+Without such a file the program is asked with `--help`, in families that do so: once for its content, unable to
+write anything or reach anybody, and never if nothing can confine it so.
 """
 
 import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ferrule.core.args import Args
 from ferrule.core.elsewhere import Mixed
 from ferrule.core.errors import ToolFailure
-from ferrule.core.tool import Context, Tool
+from ferrule.core.tool import Args, Context, Tool
+from ferrule.files.frontmatter import front_matter
 from ferrule.output.clean import clean
-from ferrule.settings import Settings
-from ferrule.sources.brought import Brought
-from ferrule.sources.custom.places import Place, content
+from ferrule.sandbox.profile import Wrapped
+from ferrule.sandbox.search_path import apart
+from ferrule.settings.schema import Settings, settings_path
+from ferrule.sources.function import SourceTools
 from ferrule.sources.program import run_program
-from ferrule.support.beneath import READ_NO_LINK, describe
-from ferrule.support.environment import quiet_environment
-from ferrule.support.frontmatter import front_matter
-from ferrule.support.roster import Roster
-from ferrule.support.sandbox.profile import Wrapped
-from ferrule.workspace.search_path import apart
+from ferrule.system.environment import quiet_environment
+from ferrule.system.folder import READ, READ_NO_LINK, describe, read_regular
+from ferrule.system.roster import Roster
 
 if TYPE_CHECKING:
-    from ferrule.sources.custom.answers import Answers
+    from ferrule.sources.custom.load import ProgramAnswers
+
+
+LIMIT_BYTES = 1 << 20
+"""Of a module, or of what is written about an executable."""
+
+Kind = Literal["python", "lua", "program"]
+_ORDER: tuple[Kind, ...] = ("python", "lua", "program")
+"""Within one folder; a later one overrides an earlier one of the same name."""
+
+
+class ToolFolder(NamedTuple):
+    """A folder of tools; of a project's, only what was trusted is used."""
+
+    folder: str
+    contents: Mapping[str, bytes] | None = None
+    """The trusted files of a project by their paths; None for the user's own folder."""
+    needs_words: bool = False
+    """Is a program a tool only if a file beside it describes it?"""
+
+
+class Candidate(NamedTuple):
+    """A file that may be a tool."""
+
+    path: str
+    kind: Kind
+
+
+def user_folders(settings: Settings) -> tuple[str, ...]:
+    """The folders of the user's own tools: `tools` beside the settings file, and those that the settings name."""
+    beside = os.path.dirname(settings_path())
+    named = (os.path.join(beside, os.path.expanduser(folder)) for folder in settings.tools.folders)
+    return (os.path.join(beside, "tools"), *(os.path.normpath(folder) for folder in named))
+
+
+def project_place(folder: str, contents: Mapping[str, bytes], *, needs_words: bool = False) -> ToolFolder:
+    """The folder with what was trusted of it."""
+    folder = os.path.normpath(folder)
+    inside = {os.path.normpath(path): raw for path, raw in contents.items()}
+    return ToolFolder(
+        folder, {path: raw for path, raw in inside.items() if os.path.dirname(path) == folder}, needs_words
+    )
+
+
+def candidates(place: ToolFolder) -> list[Candidate]:
+    """The files that may be tools: modules by name, then executables by name. A folder that is not there has none."""
+    if place.contents is None:
+        try:
+            names = sorted(os.listdir(place.folder))
+        except OSError:
+            return []
+    else:
+        names = sorted(os.path.basename(path) for path in place.contents)
+    found = []
+    for name in names:
+        path = os.path.join(place.folder, name)
+        kind = _kind(path, name, follow=place.contents is None)
+        if kind is not None:
+            found.append(Candidate(path, kind))
+    return sorted(found, key=lambda one: _ORDER.index(one.kind))
+
+
+def is_described(place: ToolFolder, path: str) -> bool:
+    """Is there a file beside a program that says what it does?"""
+    words = f"{path}.md"
+    return os.path.exists(words) if place.contents is None else words in place.contents
+
+
+def content(place: ToolFolder, path: str) -> bytes | None:
+    """What a file holds, None where it is not there: of a project the very bytes that were trusted.
+
+    Raises ValueError with a reason where it cannot be used, and OSError where it cannot be read.
+    """
+    if place.contents is not None:
+        return place.contents.get(path)
+    try:
+        raw = read_regular(os.open(path, READ), LIMIT_BYTES)
+    except FileNotFoundError:
+        return None
+    if raw is None:
+        raise ValueError("it is not a regular file.")
+    if len(raw) > LIMIT_BYTES:
+        raise ValueError(f"it is larger than {LIMIT_BYTES:,} bytes.")
+    return raw
+
+
+def _kind(path: str, name: str, *, follow: bool) -> Kind | None:
+    if name.startswith((".", "_")) or name.endswith(("~", ".md")):
+        return None
+    try:
+        mode = os.stat(path, follow_symlinks=follow).st_mode
+    except OSError:
+        return None
+    if not stat.S_ISREG(mode):
+        return None
+    if name.endswith(".py"):
+        return "python"
+    if name.endswith(".lua"):
+        return "lua"
+    return "program" if mode & 0o111 else None
+
 
 _HELP_CHARS = 200
 _OUTPUT_CHARS = 2000
@@ -52,7 +150,7 @@ class ProgramArgs(Args, frozen=True, kw_only=True):
     args: str = ""
 
 
-class Asking(NamedTuple):
+class ProbeOptions(NamedTuple):
     """How a program is asked what it is."""
 
     seconds: float
@@ -63,7 +161,7 @@ class Asking(NamedTuple):
     confine: Callable[[Sequence[str], str], Wrapped | None] | None = None
     """A command and its folder → the command so that it can only read, or None if nothing can confine it: then it is
     not asked."""
-    answers: "Answers | None" = None
+    answers: "ProgramAnswers | None" = None
     """What programs have answered before."""
     asks: bool = True
     """May a program be run to hear what it is? Else what it has answered before has to do."""
@@ -110,7 +208,7 @@ class ProgramTool(Tool[ProgramArgs, Any]):
         return Mixed((text,), failed=True) if ran.exit_code else text
 
 
-async def load_program(path: str, place: Place, asking: Asking) -> Brought:
+async def load_program(path: str, place: ToolFolder, asking: ProbeOptions) -> SourceTools:
     """The tool that a program is."""
     raw = place.contents.get(path) if place.contents is not None else None
     pin = hashlib.sha256(raw).hexdigest() if raw is not None else ""
@@ -122,12 +220,12 @@ async def load_program(path: str, place: Place, asking: Asking) -> Brought:
         if written is not None:
             words, guidance = about(written.decode("utf-8", "replace"))
     except ToolFailure as error:
-        return Brought((), (f"failed to load {path}: {error}",))
+        return SourceTools((), (f"failed to load {path}: {error}",))
     except (OSError, ValueError) as error:
         problem = describe(error) if isinstance(error, OSError) else str(error)
         warnings = (f"failed to load {path}.md: {problem}",)
     words = words or await _described(path, raw, asking) or f"CLI tool: {os.path.basename(path)}"
-    return Brought((ProgramTool(path, words=words, guidance=guidance, pin=pin, roots=asking.roots),), warnings)
+    return SourceTools((ProgramTool(path, words=words, guidance=guidance, pin=pin, roots=asking.roots),), warnings)
 
 
 def _environment(keep: Collection[str], roots: Sequence[str]) -> dict[str, str]:
@@ -181,7 +279,7 @@ def check(path: str, pin: str) -> None:
         raise ToolFailure(changed, code="changed", path=path)
 
 
-async def _described(path: str, raw: bytes | None, asking: Asking) -> str:
+async def _described(path: str, raw: bytes | None, asking: ProbeOptions) -> str:
     """What the program says of itself, now or when these very bytes were asked before."""
     content = hashlib.sha256(raw).hexdigest() if raw is not None else _hash(path)
     known = asking.answers.of(content) if asking.answers is not None and content else None
@@ -204,7 +302,7 @@ def _hash(path: str) -> str:
     return ""
 
 
-async def _help(path: str, asking: Asking) -> str | None:
+async def _help(path: str, asking: ProbeOptions) -> str | None:
     """The first line that the program says to `--help`, empty where it says nothing in its time; None: it never ran."""
     argv, folder = [path, "--help"], os.path.dirname(path)
     wrapped = Wrapped(tuple(argv))

@@ -1,25 +1,223 @@
-"""Python modules as tools: a `TOOL` record or a `TOOLS` list, and functions under `@tool`.
+"""Load Python modules as tools: a `TOOL` record or a `TOOLS` list, and functions under `@tool`.
 
-Such a module is the user's own code, with all that the user may do; nothing confines it, and one that takes forever is
-waited for. What goes wrong in it is a warning. What it prints while it is read goes to the standard error: the standard
-output may be somebody's protocol.
+Such a module is the user's own code, with all of the user's rights; nothing confines it, and there is no time
+limit while it loads. Errors in it become warnings. Its output while it loads goes to standard error, because
+standard output may carry a protocol.
 
-A folder called `tools` is often one of scripts that have nothing to do with this. A file that neither names `TOOL` or
-`TOOLS` nor imports ferrule cannot be a tool, and is not run.
+A folder called `tools` often holds unrelated scripts. A file that neither names `TOOL` or `TOOLS` nor imports
+ferrule cannot be a tool, and is not run.
+
+Lua modules use the same tool records.
 """
 
 import contextlib
 import hashlib
+import inspect
 import io
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple, cast
 
-from ferrule.core.tool import AnyTool, Tool
+import msgspec
+
+from ferrule.core.access import EVERYTHING, Access
+from ferrule.core.elsewhere import Mixed
+from ferrule.core.errors import ToolFailure
+from ferrule.core.tool import AnyTool, Context, Raw, Tool
 from ferrule.output.clean import clean
-from ferrule.sources.brought import Brought
-from ferrule.sources.custom.declared import tool_of
+from ferrule.sources.function import SourceTools, Touches, resolved
+from ferrule.sources.schema import usable
+
+_NAME = r"[A-Za-z0-9_-]{1,64}"
+_ARRAYS = ("required", "enum", "allOf", "anyOf", "oneOf", "examples", "prefixItems", "type")
+
+Execute = Callable[..., Any]
+"""`execute(input)` or `execute(input, ctx)`: a result, or a result and whether it is an error."""
+
+
+class Declared(NamedTuple):
+    """What a module says about one tool."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    execute: Execute
+    system_prompt: str = ""
+    touches: Touches | None = None
+    read_only: bool = False
+
+
+def is_valid_tool(raw: object) -> bool:
+    """Does it have all that a record needs, each of its kind?"""
+    return not _lacking(raw)
+
+
+def tool_of(raw: object, origin: str) -> "DeclaredTool":
+    """The tool of a record, or of a pair of `spec` and `fn`. Raises ValueError as `declared_of` does."""
+    if not isinstance(raw, Mapping) or not {"spec", "fn"} <= raw.keys():
+        return DeclaredTool(declared_of(raw), origin)
+    spec = raw["spec"]
+    made = DeclaredTool(declared_of(_as_record(spec, raw["fn"], raw.get("preprocessArgs"))), origin)
+    made.timed = not (_member(spec, "meta") or {}).get("disableTimeout", False)
+    return made
+
+
+def _as_record(spec: object, function: object, preprocess: object) -> dict[str, Any]:
+    """What `spec` and `fn` say, as a record says it. What touches nothing that it names runs alone."""
+    call = cast("Execute", function)
+    takes_two = callable(function) and _takes_two(call)
+    profile = _member(spec, "executionProfile") or {}
+    keys = _member(profile, "resourceKeys")
+
+    def execute(given: dict[str, Any], ctx: Context) -> Any:
+        ready = preprocess(given, ctx) if callable(preprocess) else given
+        return call(ready, ctx) if takes_two else call(ready)
+
+    async def run(given: dict[str, Any], ctx: Context) -> Any:
+        answer = execute(given, ctx)
+        return _ended(await answer if inspect.isawaitable(answer) else answer)
+
+    return {
+        "name": _member(spec, "name"),
+        "description": _member(spec, "description"),
+        "input_schema": _member(spec, "inputSchema") or _member(spec, "input_schema"),
+        "execute": run if callable(function) else None,
+        "touches": None if _member(profile, "serial") or not callable(keys) else lambda given: _accesses(keys(given)),
+    }
+
+
+def _accesses(keys: Any) -> list[Access]:
+    """What a profile's keys name."""
+    return [(Access.read if key["mode"] == "read" else Access.write)(key["key"]) for key in keys]
+
+
+def _ended(answer: Any) -> Any:
+    """A result, and whether it is an error, of a run as it is told."""
+    if not isinstance(answer, Mapping) or answer.get("status") not in ("done", "error"):
+        return answer
+    if answer["status"] == "done":
+        return answer.get("result")
+    error = answer.get("error")
+    return (error.get("message", error) if isinstance(error, Mapping) else error), True
+
+
+def declared_of(raw: object) -> Declared:
+    """The record, checked. Raises ValueError with the reason where no model could call it."""
+    if lacking := _lacking(raw):
+        raise ValueError(f"a record needs {lacking}.")
+    name = _member(raw, "name")
+    if not re.fullmatch(_NAME, name):
+        raise ValueError(f"its name {name[:80]!r} has more than letters, digits, _ and -, or is not 1 to 64 long.")
+    try:
+        schema = usable(_arrays(_member(raw, "input_schema")))
+    except RecursionError:
+        raise ValueError("its schema holds itself.") from None
+    touches = _member(raw, "touches")
+    if touches is not None and not callable(touches):
+        listed = [touches] if isinstance(touches, Access) else touches
+        if not isinstance(listed, list | tuple) or not all(isinstance(access, Access) for access in listed):
+            raise ValueError("its touches are not Access values, nor a function of the input that returns them.")
+    guidance = _member(raw, "system_prompt")
+    return Declared(
+        name,
+        clean(_member(raw, "description")).strip(),
+        schema,
+        _member(raw, "execute"),
+        clean(guidance).strip() if isinstance(guidance, str) else "",
+        touches,
+        _member(raw, "read_only") is True,
+    )
+
+
+def _lacking(raw: object) -> str:
+    name, description = _member(raw, "name"), _member(raw, "description")
+    if not isinstance(name, str) or not name:
+        return "a name"
+    if not isinstance(description, str) or not description.strip():
+        return "a description"
+    if not isinstance(_member(raw, "input_schema"), dict):
+        return "an input_schema"
+    return "" if callable(_member(raw, "execute")) else "a function execute"
+
+
+def _member(raw: object, name: str) -> Any:
+    return raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None)
+
+
+def _arrays(schema: Any, *, named: bool = False) -> Any:
+    """The schema with empty lists where Lua, whose tables are both, could only say that something is empty."""
+    if isinstance(schema, list):
+        return [_arrays(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    out = {}
+    for key, value in schema.items():
+        is_list = not named and (key in _ARRAYS or (key == "default" and schema.get("type") == "array"))
+        inner = not named and key in {"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"}
+        out[key] = [] if is_list and value == {} else _arrays(value, named=inner)
+    return out
+
+
+class DeclaredTool(Tool[Raw, Any]):
+    """What a record makes."""
+
+    args = Raw
+    source = "custom"
+    own_thread = True
+
+    def __init__(self, declared: Declared, origin: str) -> None:
+        self.name = declared.name
+        self.words = declared.description
+        self.schema = declared.input_schema
+        self.guidance = declared.system_prompt
+        self.origin = origin
+        if declared.read_only:
+            self.hints = {"readOnlyHint": True}
+        self._execute = declared.execute
+        self._touches = declared.touches
+        self._takes_context = _takes_two(declared.execute)
+
+    def access(self, args: Raw, ctx: Context) -> tuple[Access, ...]:
+        if self._touches is None:
+            return (EVERYTHING,)
+        declared = self._touches(dict(args.values)) if callable(self._touches) else self._touches
+        return tuple(resolved(access, ctx) for access in ((declared,) if isinstance(declared, Access) else declared))
+
+    async def run(self, args: Raw, ctx: Context) -> Any:
+        # A copy, for a tool may change what it gets.
+        given = dict(args.values)
+        answer = self._execute(given, ctx) if self._takes_context else self._execute(given)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], bool | None):
+            return outcome(answer[0], failed=bool(answer[1]))
+        return outcome(answer)
+
+
+def outcome(result: Any, *, failed: bool = False) -> Any:
+    """What a tool returned: text as it is, anything else as a JSON value; and its own word that it failed."""
+    if isinstance(result, bytes | bytearray):
+        result = bytes(result).decode("utf-8", "replace")
+    if not failed:
+        return "" if result is None else result
+    if isinstance(result, str) or result is None:
+        return Mixed((result or "The tool failed, and did not say why.",), failed=True)
+    try:
+        text = msgspec.json.encode(result).decode()
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ToolFailure(f"The tool failed with something that cannot be shown: {error}.") from error
+    return Mixed((text,), structured=result, failed=True)
+
+
+def _takes_two(execute: Execute) -> bool:
+    try:
+        inspect.signature(execute).bind({}, None)
+    except (TypeError, ValueError):
+        return False
+    return True
+
 
 _MOST_CHARS = 300
 
@@ -27,7 +225,7 @@ _MOST_CHARS = 300
 _NONE = "it has no TOOL, no TOOLS and no function under @tool."
 
 
-def load_module(path: str, source: bytes, *, may_be_other: bool = False) -> Brought:
+def load_module(path: str, source: bytes, *, may_be_other: bool = False) -> SourceTools:
     """The tools of one module. It is compiled of these bytes, whatever the file may hold by now.
 
     `may_be_other`: is it nothing to speak of where the file is no tool at all?
@@ -43,20 +241,20 @@ def load_module(path: str, source: bytes, *, may_be_other: bool = False) -> Brou
         is_tool = any(_tells(node) for node in ast.walk(tree))
         code = compile(tree, path, "exec", dont_inherit=True)
     if problems:
-        return Brought((), (f"failed to load {path}: {problems[0]}",))
+        return SourceTools((), (f"failed to load {path}: {problems[0]}",))
     if not is_tool:
-        return Brought((), () if may_be_other else (f"invalid tool format in {path}: {_NONE}",))
+        return SourceTools((), () if may_be_other else (f"invalid tool format in {path}: {_NONE}",))
     # Classes look their module up while they are made.
     sys.modules[module.__name__] = module
     with foreign() as problems:
         exec(code, module.__dict__)  # noqa: S102 - this is what a tool module is for
     if problems:
         sys.modules.pop(module.__name__, None)
-        return Brought((), (f"failed to execute {path}: {problems[0]}",))
+        return SourceTools((), (f"failed to execute {path}: {problems[0]}",))
     return _brought(module, path)
 
 
-def _brought(module: ModuleType, path: str) -> Brought:
+def _brought(module: ModuleType, path: str) -> SourceTools:
     members = dict(module.__dict__)
     listed = members.pop("TOOLS", ())
     offered: list[Any] = list(listed) if isinstance(listed, list | tuple) else [listed]
@@ -77,7 +275,7 @@ def _tells(node: Any) -> bool:
     return any(name in {"TOOL", "TOOLS"} or str(name).split(".", 1)[0] == "ferrule" for name in imported)
 
 
-def made_of(offered: list[Any], origin: str, *, none: str) -> Brought:
+def made_of(offered: list[Any], origin: str, *, none: str) -> SourceTools:
     """Tools of whatever a module or a package offers: tools and records, each once."""
     tools: dict[int, AnyTool] = {}
     warnings = [] if offered else [f"invalid tool format in {origin}: {none}"]
@@ -87,7 +285,7 @@ def made_of(offered: list[Any], origin: str, *, none: str) -> Brought:
         with foreign() as problems:
             tools[id(one)] = _tool(one, origin)
         warnings += [f"invalid tool format in {origin}: {problem}" for problem in problems]
-    return Brought(tuple(tools.values()), tuple(warnings))
+    return SourceTools(tuple(tools.values()), tuple(warnings))
 
 
 def _tool(one: Any, origin: str) -> AnyTool:
@@ -133,4 +331,4 @@ def called(offer: Any) -> Any:
     return offer() if is_function else offer
 
 
-Load = Callable[[str, bytes], Brought]
+Load = Callable[[str, bytes], SourceTools]

@@ -1,32 +1,250 @@
-"""A connection to one MCP server: started when it is needed, started again when it died, harmful to nobody else."""
+"""Connect to one MCP server: start it when it is needed, restart it after it died, and answer its requests.
+
+A failing server harms no other. One that ends again and again is left alone for a while.
+
+A server may ask for values from the user and for the folders of the session, and for nothing else.
+
+Calls that a server runs as tasks (MCP 2025-11-25) are started, polled until they are over, and then fetched.
+"""
 
 import asyncio
 import os
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from ferrule.arguments.schema import judge
 from ferrule.core.access import within
 from ferrule.core.elsewhere import Mixed, ServerResource
-from ferrule.core.errors import ToolFailure
-from ferrule.output.clean import clean
-from ferrule.sources.mcp import listed, tasks
-from ferrule.sources.mcp.answers import Answers, contents, prompt_text
-from ferrule.sources.mcp.elicited import Elicit, Elicited, answering_roots
+from ferrule.core.errors import ConfigError, ToolFailure
+from ferrule.output.clean import clean, clean_value
+from ferrule.sources.mcp import results
+from ferrule.sources.mcp.config import start_folder
 from ferrule.sources.mcp.keeper import Keeper, Wants
-from ferrule.sources.mcp.places import start_folder
-from ferrule.sources.mcp.rest import PAUSES_SECONDS, Rest
-from ferrule.sources.mcp.server import Listing, Server
-from ferrule.sources.mcp.sieve import said
-from ferrule.sources.mcp.streams import SENT
-from ferrule.support.roster import Roster
+from ferrule.sources.mcp.results import McpResultReader, contents, prompt_text
+from ferrule.sources.mcp.server import McpServerEntry, ServerListing
+from ferrule.sources.mcp.transport import SENT, said
+from ferrule.system.environment import quiet_environment
+from ferrule.system.roster import Roster
 
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.shared.exceptions import MCPError
+    from mcp_types import CallToolResult, ElicitResult, ListRootsResult, ServerCapabilities, Task
 
-__all__ = ["Connection", "Elicit"]
+
+PAUSES_SECONDS = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+"""After the first end, the second and so on; the last one holds for all that follow."""
+_STEADY_SECONDS = 60.0
+"""A server that has run so long did not end at once: its earlier ends are forgotten."""
+
+
+class Rest:
+    """Counts the ends of one server that nobody asked for."""
+
+    def __init__(self, pauses_seconds: tuple[float, ...]) -> None:
+        self._pauses_seconds = pauses_seconds
+        self._ends = 0
+        self._until = 0.0
+
+    def count(self, began: float) -> None:
+        """It has just ended, and had begun then, by the loop's clock."""
+        now = asyncio.get_running_loop().time()
+        self._ends = 1 if now - began > _STEADY_SECONDS else self._ends + 1
+        self._until = now + self._pauses_seconds[min(self._ends, len(self._pauses_seconds)) - 1]
+
+    def words(self) -> str:
+        """When it may be started again, as a sentence without its subject; empty where that is now."""
+        left = self._until - asyncio.get_running_loop().time()
+        if left <= 0:
+            return ""
+        times = "once" if self._ends == 1 else f"{self._ends} times in a row"
+        return f"has failed {times} and may be started again in {left:.1f} seconds"
+
+
+_MESSAGE_CHARS = 4_000
+_FIELDS = 50
+
+Elicit = Callable[[str, str, Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
+"""Server's name, its message and the JSON Schema of what it asks for → the values, or None for no."""
+
+
+class Elicited:
+    """Answers the questions of one server, one after the other."""
+
+    def __init__(self, server: str, elicit: Elicit, note: Callable[[str], None], waiting: Callable[[], None]) -> None:
+        """`waiting` is called while somebody is being asked, so that nobody's time runs out over it."""
+        self._server = server
+        self._elicit = elicit
+        self._note = note
+        self._waiting = waiting
+        self._lock = asyncio.Lock()
+
+    async def __call__(self, context: Any, params: Any) -> "ElicitResult":  # noqa: ARG002 - the package's way to ask
+        import mcp_types as types  # whoever asks has been spoken to with it
+
+        if params.mode != "form":
+            self._note(
+                f'The MCP server "{self._server}" wanted a page to be opened. It was told no: only forms are shown.'
+            )
+            return types.ElicitResult(action="decline")
+        schema = clean_value(dict(params.requested_schema))
+        properties = schema.get("properties")
+        if not isinstance(properties, dict) or len(properties) > _FIELDS:
+            self._note(f'A question of the MCP server "{self._server}" could not be shown. It was told no.')
+            return types.ElicitResult(action="decline")
+        values = await self._ask(clean(params.message)[:_MESSAGE_CHARS], schema)
+        if values is None:
+            return types.ElicitResult(action="decline")
+        content = filled(schema, values)
+        if content is None:
+            self._note(f'The answer did not fit the question of the MCP server "{self._server}". It was told no.')
+            return types.ElicitResult(action="cancel")
+        return types.ElicitResult(action="accept", content=content)
+
+    async def _ask(self, message: str, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        async with self._lock:
+            asking = asyncio.ensure_future(self._elicit(self._server, message, schema))
+            try:
+                while not asking.done():
+                    self._waiting()
+                    await asyncio.wait([asking], timeout=1.0)
+                return None if asking.cancelled() else asking.result()
+            except Exception:  # noqa: BLE001 - whoever was asked is code that we do not know; no answer is a no
+                return None
+            finally:
+                asking.cancel()
+
+
+def filled(schema: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The values that were asked for, with the defaults of those that were not given; None where they do not fit."""
+    content: dict[str, Any] = {}
+    for name, field in schema["properties"].items():
+        value = values.get(name)
+        if value is None and isinstance(field, dict):
+            value = field.get("default")
+        if value is not None:
+            content[name] = value
+    try:
+        return content if judge(dict(schema)).is_valid(content) else None
+    except (ConfigError, ValueError):
+        return None
+
+
+def answering_roots(folders: Sequence[str]) -> "Callable[[Any], Awaitable[ListRootsResult]]":
+    """Tells a server which folders the session is about."""
+
+    async def answer(context: Any) -> "ListRootsResult":  # noqa: ARG001 - the package's way to ask
+        from urllib.parse import quote
+
+        import mcp_types as types  # as above
+
+        named = [{"uri": f"file://{quote(os.path.abspath(one))}", "name": os.path.basename(one)} for one in folders]
+        return types.ListRootsResult.model_validate({"roots": named})
+
+    return answer
+
+
+_POLL_SECONDS, _LEAST_SECONDS, _MOST_SECONDS = 1.0, 0.05, 30.0
+"""Between two questions: where the server names no interval, and the bounds of what it may name."""
+_CANCEL_SECONDS = 2.0
+"""So long a server may take to hear that nobody wants its task any more."""
+_WORDS_CHARS = 500
+_OVER = frozenset({"completed", "failed", "cancelled"})
+_WAITS = "input_required"
+
+
+def can_run(offered: "ServerCapabilities") -> bool:
+    """Does a server run calls of its tools as tasks? The newest version of MCP knows tasks only as an extension."""
+    requests = offered.tasks and offered.tasks.requests
+    return bool(requests and requests.tools and requests.tools.call is not None)
+
+
+async def run(
+    client: "Client",
+    tool: str,
+    arguments: Mapping[str, Any],
+    *,
+    tell: Callable[[str], None],
+    report: Any,
+    failure: Callable[[str], ToolFailure],
+) -> "CallToolResult":
+    """Call a tool as a task, and wait for its result; giving up waiting cancels the task at the server.
+
+    `tell` hears how the task gets on, `report` is given to the package for progress of the server's own, and `failure`
+    makes an error of the end of a sentence about the server.
+    """
+    import mcp_types as types  # came with the client
+
+    params = types.CallToolRequestParams(name=tool, arguments=dict(arguments), task=types.TaskMetadata())
+    begun = await client.session.send_request(
+        types.CallToolRequest(params=params), types.CreateTaskResult, progress_callback=report
+    )
+    task_id = begun.task.task_id
+    fetching: asyncio.Task[CallToolResult] | None = None
+
+    def fetch() -> "asyncio.Task[CallToolResult]":
+        wanted = types.GetTaskPayloadRequest(params=types.GetTaskPayloadRequestParams(task_id=task_id))
+        return asyncio.ensure_future(client.session.send_request(wanted, types.CallToolResult))
+
+    try:
+        task: Task = begun.task
+        told = ""
+        while task.status not in _OVER:
+            # Questions to the user come by the request for the result, which waits until there is one.
+            if task.status == _WAITS and fetching is None:
+                fetching = fetch()
+            if (words := _words(task)) != told:
+                told = words
+                tell(words)
+            await _pause(task, fetching)
+            if fetching is not None and fetching.done():
+                return fetching.result()
+            asked = types.GetTaskRequest(params=types.GetTaskRequestParams(task_id=task_id))
+            task = await client.session.send_request(asked, types.GetTaskResult)
+        if task.status == "cancelled":
+            raise failure(f"has cancelled the task. {_said(task)}".rstrip())
+        return await (fetching or fetch())
+    except asyncio.CancelledError:
+        await _cancel(client, task_id)
+        raise
+    finally:
+        if fetching is not None:
+            fetching.cancel()
+
+
+async def _pause(task: "Task", fetching: "asyncio.Task[Any] | None") -> None:
+    """Wait as long as the server wants, or until the result has come."""
+    named = task.poll_interval
+    seconds = _POLL_SECONDS if named is None else max(_LEAST_SECONDS, min(named / 1000, _MOST_SECONDS))
+    if fetching is None:
+        await asyncio.sleep(seconds)
+    else:
+        await asyncio.wait({fetching}, timeout=seconds)
+
+
+async def _cancel(client: "Client", task_id: str) -> None:
+    import mcp_types as types  # as above
+
+    wanted = types.CancelTaskRequest(params=types.CancelTaskRequestParams(task_id=task_id))
+    asked = asyncio.ensure_future(client.session.send_request(wanted, types.CancelTaskResult))
+    await asyncio.wait({asked}, timeout=_CANCEL_SECONDS)
+    if not asked.done():
+        asked.cancel()
+    elif not asked.cancelled():
+        asked.exception()  # a server that does not cancel is left to it
+
+
+def _words(task: "Task") -> str:
+    state = "waits for an answer" if task.status == _WAITS else task.status
+    said = _said(task)
+    return f"{state}: {said}" if said else state
+
+
+def _said(task: "Task") -> str:
+    return " ".join(clean(task.status_message or "").split())[:_WORDS_CHARS]
+
 
 _T = TypeVar("_T")
 _CHANGED_SECONDS = 0.1
@@ -36,17 +254,17 @@ _GONE, _GONE_SECONDS = "Connection closed", 2.0
 _BROKEN = "SSE stream ended"
 """What it says to a call whose answer broke off and could not be fetched either; servers use the same code."""
 _UNKNOWN = "; what the call had done by then is not known, and it was not repeated"
-_MESSAGE_CHARS = 2_000
+_CONNECTION_MESSAGE_CHARS = 2_000
 _PROGRESS_CHARS = 500
 _GUIDANCE_CHARS = 16_384
 
 
-class Connection:
+class McpConnection:
     """One server. Every method starts it first where it does not run; failures are `ToolFailure`s with a sentence."""
 
     def __init__(
         self,
-        server: Server,
+        server: McpServerEntry,
         *,
         environment: Mapping[str, str],
         folder: str,
@@ -84,17 +302,17 @@ class Connection:
         self._junk_told = False
         self._changing: asyncio.TimerHandle | None = None
         self._pending: set[_Pending] = set()
-        self._answers = Answers()
+        self._answers = McpResultReader()
         self._listing = asyncio.Lock()
 
     @property
     def running(self) -> bool:
         return self._keeper is not None and self._keeper.ready
 
-    async def listing(self) -> Listing:
+    async def listing(self) -> ServerListing:
         return await _twice(self._list)
 
-    async def _list(self) -> Listing:
+    async def _list(self) -> ServerListing:
         async with self._listing, self._speaking("list its tools", self._server.start_seconds) as (keeper, client):
             assert keeper.transport is not None
             sieve = keeper.transport.sieve
@@ -103,19 +321,19 @@ class Connection:
             found: list[Any] = []
             cut = ""
             if offered.tools is not None:
-                found, cut = await listed.pages(_pages(client.list_tools, "tools"))
+                found, cut = await results.pages(_pages(client.list_tools, "tools"))
             rejected = [*sieve.rejected["tools/list"], *([("(and more)", cut)] if cut else [])]
             prompts: list[Any] = []
             if offered.prompts is not None:
-                prompts, _ = await listed.pages(_pages(client.list_prompts, "prompts"))
-            tools, doubles = listed.tools(found, tasks=tasks.can_run(offered))
+                prompts, _ = await results.pages(_pages(client.list_prompts, "prompts"))
+            tools, doubles = results.tools(found, tasks=can_run(offered))
             about = client.server_info
-            return Listing(
+            return ServerListing(
                 title=clean((about and (about.title or about.name)) or self._server.name)[:200],
                 version=clean((about and about.version) or "")[:100],
                 guidance=clean(client.instructions or "")[:_GUIDANCE_CHARS],
                 tools=tools,
-                prompts=listed.prompts(prompts),
+                prompts=results.prompts(prompts),
                 has_resources=offered.resources is not None,
                 rejected=(*rejected, *doubles),
             )
@@ -137,7 +355,7 @@ class Connection:
                 self._pending.add(pending)
                 try:
                     if is_task:
-                        return await tasks.run(
+                        return await run(
                             client, tool, arguments, tell=pending.tell, report=pending.report, failure=self._refusal
                         )
                     return await client.call_tool(tool, dict(arguments), progress_callback=pending.report)
@@ -154,12 +372,12 @@ class Connection:
             async with self._speaking("list its resources", self._server.start_seconds) as (_, client):
                 self._need(client, "resources")
                 if templates:
-                    found, _ = await listed.pages(_pages(client.list_resource_templates, "resource_templates"))
+                    found, _ = await results.pages(_pages(client.list_resource_templates, "resource_templates"))
                 else:
-                    found, _ = await listed.pages(_pages(client.list_resources, "resources"))
+                    found, _ = await results.pages(_pages(client.list_resources, "resources"))
                 return found
 
-        return listed.resources(self._server.name, await _twice(ask))
+        return results.resources(self._server.name, await _twice(ask))
 
     async def read(self, uri: str) -> Mixed:
         async def ask() -> Any:
@@ -376,4 +594,38 @@ def _pages(
 
 
 def _bounded(message: str) -> str:
-    return clean(message)[:_MESSAGE_CHARS].strip()
+    return clean(message)[:_CONNECTION_MESSAGE_CHARS].strip()
+
+
+class Opening(NamedTuple):
+    """The same for all servers of a session."""
+
+    environment: Mapping[str, str]
+    """The whole one: variables are expanded from it. Servers get what of it is no secret."""
+    roots: tuple[str, ...] = ()
+    elicit: "Elicit | None" = None
+    roster: object | None = None
+    result_bytes: int = 32 << 20
+    keep_env: tuple[str, ...] = ()
+    """Variables that look secret and are handed to servers all the same."""
+    unsearched: tuple[str, ...] = ()
+    """Folders of the user's PATH that programs are not looked for in, because a model can write there."""
+    kind: "type[McpConnection] | None" = None
+    """What makes a connection, where it is not the usual class."""
+
+    def connection(self, server: McpServerEntry, folder: str, on_changed: Callable[[], None]) -> "McpConnection":
+        """A connection to a server whose variables are expanded; nothing is started yet."""
+        kind = self.kind
+        if kind is None:
+            kind = McpConnection
+        return kind(
+            server,
+            environment=quiet_environment(self.environment, keep=self.keep_env),
+            folder=folder,
+            roots=self.roots,
+            on_changed=on_changed,
+            elicit=self.elicit,
+            roster=self.roster,
+            result_bytes=self.result_bytes,
+            unsearched=self.unsearched,
+        )

@@ -1,15 +1,34 @@
-"""One server as somebody wrote it, in any of the forms: what is understood becomes a `Server`, the rest a warning."""
+"""Parse MCP server entries in every supported form, expand their variables, and apply allow lists.
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+The forms are Claude Code's, Amp's, and a bare map of names and servers. The understood parts of an entry become a
+`Server`, the rest a warning.
+
+Variables are `${NAME}` and `${NAME:-otherwise}`, and are filled in when the server is started. Pins and questions
+are about the text as it was written. A project's server may name a variable that holds a secret, in its address
+as well as in its environment; that is safe enough because nothing of a project is started before the user has
+approved it, and the question names every variable that the server would get.
+
+`amp.mcpPermissions` is a list of which the first matching entry decides whether a server may be used. An entry is
+`{"matches": {"url": glob} | {"command": glob, "args": glob}, "action": "allow" | "reject"}`; the arguments are
+matched as one text. A list that cannot be understood rejects everything, because it might have rejected anything.
+"""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import msgspec
 
 from ferrule.core.errors import ConfigError
-from ferrule.settings import McpServer
-from ferrule.sources.mcp.names import fault
-from ferrule.sources.mcp.server import Layer, Permission, Server, Transport
+from ferrule.permissions.rules.rule import Wildcard
+from ferrule.settings.schema import McpServer
+from ferrule.sources.mcp.server import Layer, McpServerEntry, Permission, Transport, fault
 
 if TYPE_CHECKING:
     from ferrule.core.tool import Exposure
+
 
 TRANSPORTS: dict[str, Transport] = {
     "stdio": "stdio",
@@ -30,11 +49,11 @@ _FOREIGN = frozenset({"project", "skill"})
 """Layers that others write: what they say may tighten and never loosen."""
 
 
-def entry_server(name: object, entry: object, *, layer: Layer, source: str) -> tuple[Server, list[str]]:
+def entry_server(name: object, entry: object, *, layer: Layer, source: str) -> tuple[McpServerEntry, list[str]]:
     """The server of an entry of JSON, and warnings about what was not understood. Raises `ConfigError`."""
-    reader = _Entry(_named(name, source), entry, source)
+    reader = _ServerEntry(_named(name, source), entry, source)
     command, url = reader.text("command"), reader.text("url")
-    server = Server(
+    server = McpServerEntry(
         name=reader.name,
         transport=_transport(reader, command, url, reader.text("type") or reader.text("transport")),
         layer=layer,
@@ -55,10 +74,10 @@ def entry_server(name: object, entry: object, *, layer: Layer, source: str) -> t
     return _tightened(server, reader), reader.warnings
 
 
-def settings_server(name: str, entry: McpServer, *, layer: Layer, source: str) -> tuple[Server, list[str]]:
+def settings_server(name: str, entry: McpServer, *, layer: Layer, source: str) -> tuple[McpServerEntry, list[str]]:
     """The server of an entry of our own settings. Raises `ConfigError`."""
-    reader = _Entry(_named(name, source), {}, source)
-    server = Server(
+    reader = _ServerEntry(_named(name, source), {}, source)
+    server = McpServerEntry(
         name=name,
         transport=_transport(reader, entry.command, entry.url, entry.transport, absent=_is_shut(entry)),
         layer=layer,
@@ -91,7 +110,7 @@ def _named(name: object, source: str) -> str:
     return name
 
 
-def _transport(reader: "_Entry", command: str, url: str, said: str, *, absent: bool = False) -> Transport:
+def _transport(reader: "_ServerEntry", command: str, url: str, said: str, *, absent: bool = False) -> Transport:
     if said and said not in TRANSPORTS:
         raise reader.wrong(f"the transport {said[:40]!r} is not known; there are stdio, http and sse")
     if command and url:
@@ -106,7 +125,7 @@ def _transport(reader: "_Entry", command: str, url: str, said: str, *, absent: b
     return transport
 
 
-def _tightened(server: Server, reader: "_Entry") -> Server:
+def _tightened(server: McpServerEntry, reader: "_ServerEntry") -> McpServerEntry:
     if server.layer not in _FOREIGN or server.permission != "allow":
         return server
     import msgspec  # for projects that ask for too much
@@ -115,7 +134,7 @@ def _tightened(server: Server, reader: "_Entry") -> Server:
     return msgspec.structs.replace(server, permission="ask")
 
 
-class _Entry:
+class _ServerEntry:
     """The keys of one entry, each as what it should be."""
 
     def __init__(self, name: str, entry: object, source: str) -> None:
@@ -199,3 +218,168 @@ def _worded(value: object) -> object:
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, int) else value
+
+
+_VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}"
+
+
+def expanded(server: McpServerEntry, environment: Mapping[str, str]) -> McpServerEntry:
+    """The server with its variables put in. Raises `ConfigError` that names a variable which is not set."""
+
+    def value(found: re.Match[str]) -> str:
+        name, otherwise = found[1], found[2]
+        held = environment.get(name)
+        if otherwise is not None:
+            return held or otherwise
+        if held is None:
+            raise ConfigError(
+                f"The MCP server {server.name} needs the variable {name}, which is not set. Set it, or write "
+                f"${{{name}:-something}} in {server.source}."
+            )
+        return held
+
+    def put(text: str) -> str:
+        # What a variable holds is not looked at again: a value with ${…} in it is only text.
+        return re.sub(_VARIABLE, value, text) if "${" in text else text
+
+    return msgspec.structs.replace(
+        server,
+        command=os.path.expanduser(put(server.command)),
+        args=tuple(map(put, server.args)),
+        env=_values(server.env, put),
+        cwd=os.path.expanduser(put(server.cwd)),
+        url=put(server.url),
+        headers=_values(server.headers, put),
+    )
+
+
+def variables(server: McpServerEntry) -> tuple[str, ...]:
+    """The names of all variables whose values the server would get."""
+    return tuple(dict.fromkeys(found[1] for text in _texts(server) for found in re.finditer(_VARIABLE, text)))
+
+
+def _values(texts: Mapping[str, str], put: Callable[[str], str]) -> dict[str, str]:
+    return {name: put(text) for name, text in texts.items()}
+
+
+def _texts(server: McpServerEntry) -> Iterator[str]:
+    yield from (server.command, *server.args, *server.env.values(), server.cwd, server.url, *server.headers.values())
+
+
+CLAUDE, AMP = "mcpServers", "amp.mcpServers"
+ALLOWED = "amp.mcpPermissions"
+
+
+class McpFileContents(NamedTuple):
+    """What a file says, before any entry is looked at."""
+
+    servers: Mapping[str, Any]
+    allowed: Any = None
+    """What stands under `amp.mcpPermissions`; None where nothing does."""
+
+
+def parsed(text: str, source: str) -> Any:
+    """A JSON value in which no key is there twice; comments are allowed. Raises `ConfigError`."""
+    try:
+        return _strict(text)
+    except (ValueError, RecursionError):
+        pass
+    # For files with comments, and for good words about what is wrong with the others.
+    from ferrule.permissions.rules.amp import parse_json, without_comments
+
+    try:
+        return parse_json(without_comments(text))
+    except ConfigError as error:
+        raise ConfigError(f"{source}: {error}.") from None
+
+
+def strictly_parsed(text: str, source: str) -> Any:
+    """The same for a file that is to be written anew: comments would be lost. Raises `ConfigError`."""
+    try:
+        return _strict(text)
+    except (ValueError, RecursionError):
+        parsed(text, source)  # says what is wrong, if anything is
+        raise ConfigError(f"{source} has comments, which would be lost. Change it by hand.") from None
+
+
+def form_of(value: Any, source: str, *, bare: bool = False) -> McpFileContents:
+    """The servers of a file; `bare` is for files that may be a map of servers alone. Raises `ConfigError`."""
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{source}: an object with {CLAUDE} is expected.")
+    key = place(value)
+    if not key and bare and value and all(isinstance(one, Mapping) for one in value.values()):
+        return McpFileContents(value)
+    servers = value.get(key, {}) if key else {}
+    if not isinstance(servers, Mapping):
+        raise ConfigError(f"{source}: {key} is an object of names and servers.")
+    return McpFileContents(servers, value.get(ALLOWED))
+
+
+def place(value: Mapping[str, Any]) -> str:
+    """The key under which a file has its servers; empty where it has none."""
+    return next((key for key in (CLAUDE, AMP) if key in value), "")
+
+
+def _strict(text: str) -> Any:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            # Whoever looks at the file sees the first of them, and a parser takes the last.
+            raise ValueError("a key is there twice")
+        return found
+
+    return json.loads(text, object_pairs_hook=once)
+
+
+_MOST = 10_000
+_PARTS = frozenset({"url", "command", "args"})
+
+
+class Allowed(NamedTuple):
+    """One entry of such a list."""
+
+    source: str
+    layer: Layer
+    matches: tuple[tuple[str, str], ...]
+    """Part of a server → glob; one without any is about every server."""
+    is_allowed: bool
+
+    def covers(self, server: McpServerEntry) -> bool:
+        if not self.matches:
+            return True
+        parts = {"url": server.url} if server.url else {"command": server.command, "args": " ".join(server.args)}
+        return all(
+            name in parts and Wildcard((tuple(glob.split("*")),)).matches(parts[name]) for name, glob in self.matches
+        )
+
+
+def read_allowed(entries: Any, *, source: str, layer: Layer) -> tuple[Allowed, ...]:
+    """The entries of one file. Raises `ConfigError`."""
+    if not isinstance(entries, list) or len(entries) > _MOST:
+        raise ConfigError(f"{source}: {ALLOWED} is a list of at most {_MOST:,} entries")
+    return tuple(_entry(entry, number, source, layer) for number, entry in enumerate(entries, start=1))
+
+
+def _entry(entry: Any, number: int, source: str, layer: Layer) -> Allowed:
+    where = f"{source}: {ALLOWED}, entry {number}"
+    if not isinstance(entry, Mapping) or entry.keys() - {"matches", "action"}:
+        raise ConfigError(f"{where} is an object of matches and action")
+    matches, action = entry.get("matches", {}), entry.get("action")
+    if action not in {"allow", "reject"}:
+        raise ConfigError(f"{where}: the action is allow or reject")
+    if not isinstance(matches, Mapping) or matches.keys() - _PARTS:
+        raise ConfigError(f"{where}: matches has url, or command and args")
+    if not all(isinstance(glob, str) for glob in matches.values()):
+        raise ConfigError(f"{where}: what matches holds are texts with * for any characters")
+    return Allowed(source, layer, tuple(matches.items()), action == "allow")
+
+
+def rejecting(server: McpServerEntry, entries: Iterable[Allowed]) -> Allowed | None:
+    """The entry that keeps a server out. The user's own come first; one of a project may reject, and never allow."""
+    own = [one for one in entries if one.layer != "project"]
+    foreign = [one for one in entries if one.layer == "project"]
+    for several in (own, foreign):
+        found = next((one for one in several if one.covers(server)), None)
+        if found is not None and not found.is_allowed:
+            return found
+    return None

@@ -1,20 +1,37 @@
-"""One server in a session: nothing of it runs before it is approved, and nothing is offered that is not pinned."""
+"""Hold one MCP server in a session, and compare its listing with the pins.
+
+Nothing of a server runs before it is approved, and nothing is offered that is not pinned. Tools and prompts that
+are new or changed are detected here.
+"""
 
 import asyncio
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from ferrule.core.errors import ConfigError, ToolFailure
-from ferrule.sources.mcp.kept_listings import KeptListings
-from ferrule.sources.mcp.pins import Pin, PinnedTool, Pins, State, guidance_pin, prompt_pin, tool_pin
-from ferrule.sources.mcp.server import ListedPrompt, ListedTool, Listing, Server
+from ferrule.permissions.rules.rule import Wildcard
+from ferrule.sources.mcp.approval import (
+    KeptListings,
+    Pin,
+    PinnedTool,
+    ServerPins,
+    State,
+    fingerprint,
+    guidance_pin,
+    prompt_pin,
+    start_question,
+    tool_pin,
+    tools_question,
+)
+from ferrule.sources.mcp.server import ListedPrompt, ListedTool, McpServerEntry, ServerListing
 
 if TYPE_CHECKING:
     from ferrule.core.elsewhere import Mixed
-    from ferrule.sources.mcp.approval import Approval, Approve
-    from ferrule.sources.mcp.connection import Connection
+    from ferrule.sources.mcp.approval import Approval, Approve, Difference
+    from ferrule.sources.mcp.connection import McpConnection
+
 
 _CODE = "mcp-server"
 _ROUNDS = 5
@@ -23,13 +40,13 @@ _BACKSTOP = 2
 """A connection keeps its own time limit; this many times that, it is not waited for any more."""
 
 
-class Shared(msgspec.Struct, frozen=True):
+class McpSessionContext(msgspec.Struct, frozen=True):
     """What the servers of a session have in common."""
 
-    pins: Pins
+    pins: ServerPins
     listings: KeptListings
     workspace: str
-    opening: "Callable[[Server, Callable[[], None]], Connection]"
+    opening: "Callable[[McpServerEntry, Callable[[], None]], McpConnection]"
     """A connection to a server, and what it calls when the server says that its list has changed."""
     approve: "Approve | None"
     asking: asyncio.Lock
@@ -50,19 +67,19 @@ class Look(msgspec.Struct, frozen=True):
 class Held:
     """A server that may be used, if it is approved."""
 
-    def __init__(self, server: Server, shared: Shared) -> None:
+    def __init__(self, server: McpServerEntry, shared: McpSessionContext) -> None:
         self.server = server
         self.error = ""
         """Why it could not be used the last time, as a sentence."""
         self._shared = shared
-        self._connection: Connection | None = None
+        self._connection: McpConnection | None = None
         self._turn = asyncio.Lock()
         self._is_checked = False
         """Was it listed, and compared with the pins, since it was started?"""
         self._usable: dict[str, ListedTool] = {}
         """The tools that may be called, as far as the server that runs now was looked at."""
         self._is_closed = False
-        self._listing: Listing | None = None
+        self._listing: ServerListing | None = None
         self._definitions: dict[str, ListedTool] | None = None
         """Of its tools, as they are pinned; None where nobody has looked yet."""
         self._refused: set[str] = set()
@@ -110,7 +127,6 @@ class Held:
     def wants(self, tool: str) -> bool:
         if not self.server.include:
             return True
-        from ferrule.permissions.rules.wildcard import Wildcard  # for servers of which only some tools are wanted
 
         return any(Wildcard((tuple(glob.split("*")),)).matches(tool) for glob in self.server.include)
 
@@ -140,13 +156,13 @@ class Held:
         listing = self.listing()
         return listing.guidance if listing is not None and guidance_pin(listing.guidance) == pin.guidance else ""
 
-    def listing(self) -> Listing | None:
+    def listing(self) -> ServerListing | None:
         """What was approved of its last listing."""
         if self._listing is None:
             self._listing = self._shared.listings.get(self._key)
         return self._listing
 
-    async def connection(self) -> "Connection":
+    async def connection(self) -> "McpConnection":
         """The server, running, and listed since it was started. Raises `ToolFailure`."""
         if self._connection is not None and self._connection.running and self._is_checked:
             return self._connection
@@ -217,7 +233,6 @@ class Held:
         state, _ = pins.look(server)
         if state == "approved":
             return
-        from ferrule.sources.mcp.approval import start_question  # only a question pays for it
 
         start = pins.start(server)
         if not await self._ask(start_question(server, self._shared.workspace, is_changed=state == "changed"), start):
@@ -243,17 +258,13 @@ class Held:
             self._refused.add(about)  # nobody is asked the same twice in a session
         return is_approved
 
-    async def _check(self, raw: Listing) -> None:
+    async def _check(self, raw: ServerListing) -> None:
         """Compare what the server says with what is pinned of it, and keep what is approved."""
-        from ferrule.sources.mcp.compare import compared  # whoever starts a server pays for it
-
         self._shared.pins.refresh()  # another session may have asked the user meanwhile
         is_foreign = self._shared.pins.is_foreign(self.server)
         found = compared(raw, self.look().pin, self.listing(), self.wants, is_foreign=is_foreign)
         is_approved = False
         if not found.is_approved:
-            from ferrule.sources.mcp.approval import tools_question  # only a question pays for it
-
             question = tools_question(self.server, found.differences(), is_first=found.is_first)
             is_approved = await self._ask(question, found.fingerprint())
         pin, kept = found.settled(is_approved=is_approved)
@@ -317,3 +328,135 @@ class Held:
         if self._connection is not None:
             await self._connection.close()
             self._connection = None
+
+
+class Compared(NamedTuple):
+    """A listing that was looked at, beside the pin that was there before."""
+
+    pin: Pin | None
+    """None, or one that was never listed: then everything is pinned as it is."""
+    old: ServerListing | None
+    """What was approved before."""
+    new: ServerListing
+    tools: Mapping[str, PinnedTool]
+    prompts: Mapping[str, str]
+    out: tuple[tuple[str, str], ...]
+    wants: Callable[[str], bool]
+    is_foreign: bool
+    """Did others write it? Then the instructions that it lists first are asked about too: the model reads them."""
+
+    @property
+    def is_first(self) -> bool:
+        return self.pin is None or not self.pin.is_listed
+
+    def names(self) -> tuple[list[str], list[str]]:
+        """The tools and the prompts that the user has not approved as they are."""
+        if self.pin is None or self.is_first:
+            return [], []
+        tools = [name for name, one in self.tools.items() if self.wants(name) and self.pin.tools.get(name) != one]
+        return tools, [name for name, one in self.prompts.items() if self.pin.prompts.get(name) != one]
+
+    @property
+    def has_other_guidance(self) -> bool:
+        """Has the server instructions that the user has not approved as they are?"""
+        known = None if self.pin is None or self.is_first else self.pin.guidance
+        if known is None:
+            return self.is_foreign and bool(self.new.guidance)
+        return bool(self.new.guidance) and known != guidance_pin(self.new.guidance)
+
+    @property
+    def is_approved(self) -> bool:
+        """Is all of it as the user has approved it?"""
+        return not any(self.names()) and not self.has_other_guidance
+
+    def fingerprint(self) -> str:
+        """One hash of all that is not approved."""
+        tools, prompts = self.names()
+        guidance = self.new.guidance if self.has_other_guidance else ""
+        return fingerprint(
+            [[(name, self.tools[name]) for name in tools], [(one, self.prompts[one]) for one in prompts], guidance]
+        )
+
+    def differences(self) -> "list[Difference]":
+        """The same in full, old beside new."""
+        from ferrule.sources.mcp.approval import Difference, prompt_text, tool_text  # only a question pays for it
+
+        pin = self.pin or Pin("")
+        tools, prompts = self.names()
+        old = self.old or ServerListing("", "", "", ())
+        found = []
+        if self.has_other_guidance:
+            approved = old.guidance if guidance_pin(old.guidance) == pin.guidance else ""
+            found.append(Difference("instructions", "", approved if pin.guidance else None, self.new.guidance))
+        before, now = _by_name(old.tools), _by_name(self.new.tools)
+        found += [
+            Difference("tool", name, _text(tool_text, before, name, pin.tools), tool_text(now[name])) for name in tools
+        ]
+        before, now = _by_name(old.prompts), _by_name(self.new.prompts)
+        return found + [
+            Difference("prompt", name, _text(prompt_text, before, name, pin.prompts), prompt_text(now[name]))
+            for name in prompts
+        ]
+
+    def settled(self, *, is_approved: bool) -> tuple[Pin, ServerListing]:
+        """The pin from now on, and what is kept of the listing; `is_approved` tells what the user said."""
+        tools, prompts = dict(self.tools), dict(self.prompts)
+        if self.pin is not None and not self.is_first:
+            unapproved, _ = self.names()
+            tools = self.pin.tools | ({name: self.tools[name] for name in unapproved} if is_approved else {})
+            prompts = self.pin.prompts | (dict(self.prompts) if is_approved else {})
+        is_withheld = self.has_other_guidance and not is_approved
+        pin = msgspec.structs.replace(
+            self.pin or Pin(""),
+            is_listed=True,
+            tools=tools,
+            prompts=prompts,
+            withheld=tuple(name for name, one in self.tools.items() if tools.get(name) != one),
+            gone=tuple(name for name in tools if name not in self.tools),
+            quarantined=self.out,
+            has_resources=self.new.has_resources,
+            guidance=self._approved_guidance(is_withheld=is_withheld),
+            is_guidance_withheld=is_withheld,
+        )
+        return pin, self._kept(pin)
+
+    def _approved_guidance(self, *, is_withheld: bool) -> str:
+        """The hash of the instructions that are approved now. Those of before stay so: a server may go back to them."""
+        before = (self.pin.guidance or "") if self.pin is not None and not self.is_first else ""
+        return before if is_withheld or not self.new.guidance else guidance_pin(self.new.guidance)
+
+    def _kept(self, pin: Pin) -> ServerListing:
+        """What is approved of the listing; of a tool that is not, what was approved before: a question shows both."""
+        approved = [one for one in self.new.tools if pin.tools.get(one.name) == self.tools[one.name]]
+        there = {one.name for one in approved}
+        before = self.old.tools if self.old is not None else ()
+        approved += [one for one in before if one.name not in there and pin.tools.get(one.name) == tool_pin(one)]
+        prompts = tuple(one for one in self.new.prompts if pin.prompts.get(one.name) == self.prompts[one.name])
+        guidance = self.new.guidance
+        if pin.is_guidance_withheld:
+            guidance = self.old.guidance if self.old is not None else ""
+        return self.new._replace(tools=tuple(approved), prompts=prompts, guidance=guidance)
+
+
+def compared(
+    raw: ServerListing,
+    pin: Pin | None,
+    old: ServerListing | None,
+    wants: Callable[[str], bool],
+    *,
+    is_foreign: bool = False,
+) -> Compared:
+    """What a server has just listed, looked at and compared. `wants` tells which tools are asked about."""
+    from ferrule.sources.mcp.quarantine import looked_at  # whoever starts a server pays for the validator
+
+    new, out = looked_at(raw)
+    tools = {tool.name: tool_pin(tool) for tool in new.tools}
+    return Compared(pin, old, new, tools, {one.name: prompt_pin(one) for one in new.prompts}, out, wants, is_foreign)
+
+
+def _text(show: Callable[[Any], str], before: Mapping[str, Any], name: str, pinned: Mapping[str, Any]) -> str | None:
+    return show(before.get(name)) if name in pinned else None
+
+
+def _by_name(several: Iterable[Any]) -> dict[str, Any]:
+    return {one.name: one for one in several}

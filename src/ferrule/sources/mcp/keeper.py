@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ferrule.core.errors import ToolFailure
-from ferrule.sources.mcp.http_transport import HttpTransport
-from ferrule.sources.mcp.places import start_folder
-from ferrule.sources.mcp.process_transport import ProcessTransport
-from ferrule.sources.mcp.server import Server
-from ferrule.sources.mcp.sieve import said
-from ferrule.support.roster import Roster
+from ferrule.sources.mcp.config import start_folder
+from ferrule.sources.mcp.server import McpServerEntry
+from ferrule.sources.mcp.transport import HttpTransport, ProcessTransport, said
+from ferrule.system.roster import Roster
 
 if TYPE_CHECKING:
     from mcp import Client
+
 
 _CLOSE_SECONDS = 5.0
 """So long the end of a connection may take: a server that does not let go is left."""
@@ -32,7 +31,7 @@ _LOADED: list[bool] = []
 class Wants(NamedTuple):
     """What a connection wants of each life of its server."""
 
-    server: Server
+    server: McpServerEntry
     environment: Mapping[str, str]
     folder: str
     roster: Roster | None

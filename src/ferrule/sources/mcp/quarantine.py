@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ferrule.arguments.judge import judge, local_target
+from ferrule.arguments.schema import judge, local_target
 from ferrule.core.errors import ConfigError
 from ferrule.output.clean import clean, clean_value
-from ferrule.sources.mcp.server import ListedPrompt, ListedTool, Listing
+from ferrule.sources.mcp.server import ListedPrompt, ListedTool, ServerListing
 
 MOST_TOOLS = 1000
 _SCHEMA_BYTES = 256 << 10
@@ -22,14 +22,14 @@ _WEIGHT = 2_000
 """How many parts of a schema may have to be looked at for one value: parts that refer to each other double quickly."""
 
 
-class Looked(NamedTuple):
+class QuarantineResult(NamedTuple):
     """A listing of which everything can be used, and the names of what was left out, each with the reason."""
 
-    listing: Listing
+    listing: ServerListing
     out: tuple[tuple[str, str], ...] = ()
 
 
-def looked_at(listing: Listing) -> Looked:
+def looked_at(listing: ServerListing) -> QuarantineResult:
     """What of a listing can be used; its texts hold nothing that steers a terminal or hides from a reader."""
     tools: dict[str, ListedTool] = {}
     out = [(_line(name), _line(reason)) for name, reason in listing.rejected[:MOST_TOOLS]]
@@ -46,7 +46,7 @@ def looked_at(listing: Listing) -> Looked:
         out.append((f"{len(listing.tools) - MOST_TOOLS} more", f"a server has at most {MOST_TOOLS} tools"))
     sayable = [prompt for prompt in listing.prompts[:MOST_TOOLS] if _is_sayable(prompt)]
     prompts = {prompt.name: _cleaned(prompt) for prompt in reversed(sayable)}
-    kept = Listing(
+    kept = ServerListing(
         title=_words(listing.title[:_NAME_CHARS]),
         version=_words(listing.version[:_NAME_CHARS]),
         guidance=_words(listing.guidance),
@@ -54,7 +54,7 @@ def looked_at(listing: Listing) -> Looked:
         prompts=tuple(reversed(prompts.values())),
         has_resources=listing.has_resources,
     )
-    return Looked(kept, tuple(out))
+    return QuarantineResult(kept, tuple(out))
 
 
 def usable(tool: ListedTool) -> ListedTool:

@@ -1,27 +1,32 @@
-"""The MCP servers of a session: what they offer is known from the last time, and each is started when it is needed."""
+"""Manage the MCP servers of a session and list the resources that they offer.
+
+The tools of a server are known from its last run, so a server is started only when it is needed. Resources are
+requested from several servers at once and returned in pages.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ferrule.core.elsewhere import ServerResource, ServerResources
 from ferrule.core.errors import ConfigError, ToolFailure
-from ferrule.core.offered import INSTRUCTIONS, Offered
-from ferrule.sources.brought import Brought
+from ferrule.core.services import INSTRUCTIONS, Offered
+from ferrule.core.suggest import near
+from ferrule.sources.function import SourceTools
+from ferrule.sources.mcp.approval import KeptListings, PinnedTool, ServerPins
 from ferrule.sources.mcp.config import Configured, skill_servers
-from ferrule.sources.mcp.held import Held, Look, Shared
-from ferrule.sources.mcp.kept_listings import KeptListings
-from ferrule.sources.mcp.names import PREFIX, full_names, server_of, short_names
-from ferrule.sources.mcp.pins import PinnedTool, Pins
-from ferrule.sources.mcp.server import Layer, Server
+from ferrule.sources.mcp.entries import expanded, rejecting
+from ferrule.sources.mcp.held import Held, Look, McpSessionContext
+from ferrule.sources.mcp.server import PREFIX, Layer, McpServerEntry, full_names, server_of, short_names
 from ferrule.sources.mcp.tool import McpTool
 
 if TYPE_CHECKING:
-    from ferrule.core.elsewhere import Mixed, ServerResources
-    from ferrule.sources.mcp.allowed import Allowed
+    from ferrule.core.elsewhere import Mixed
     from ferrule.sources.mcp.approval import Approve
-    from ferrule.sources.mcp.connection import Connection
-    from ferrule.sources.mcp.opening import Opening
-    from ferrule.sources.mcp.state import OfferedPrompt, ServerState
+    from ferrule.sources.mcp.connection import McpConnection, Opening
+    from ferrule.sources.mcp.entries import Allowed
+    from ferrule.sources.mcp.server import OfferedPrompt, ServerState
+
 
 _AT_ONCE = 8
 """How many servers are started at the same moment."""
@@ -46,8 +51,8 @@ class Servers(Offered):
         self._allowed: tuple[Allowed, ...] = ()
         self._warnings: tuple[str, ...] = ()
         self._is_shut = False
-        self._shared = Shared(
-            pins=Pins(state_folder, workspace),
+        self._shared = McpSessionContext(
+            pins=ServerPins(state_folder, workspace),
             listings=KeptListings(state_folder),
             workspace=workspace,
             opening=self._connection,
@@ -80,17 +85,17 @@ class Servers(Offered):
             taken.append(held)
         return taken
 
-    def known(self) -> Brought:
+    def known(self) -> SourceTools:
         """The tools as they were approved and listed last. Nothing is started, and nothing of a server is loaded."""
         looks = [(held, held.look()) for held in self._held.values()]
         warnings = [worry for held, look in looks for worry in self._worries(held, look)]
-        return Brought(self._tools(looks), (*self._warnings, *warnings))
+        return SourceTools(self._tools(looks), (*self._warnings, *warnings))
 
     def unlisted(self) -> tuple[str, ...]:
         """The servers whose tools are not known yet, and that could be asked for them."""
         return tuple(name for name, held in self._held.items() if self._is_unlisted(held))
 
-    async def connect(self, names: Sequence[str] | None = None) -> Brought:
+    async def connect(self, names: Sequence[str] | None = None) -> SourceTools:
         """Start the servers that are named, or those that were never listed, and list their tools.
 
         All tools that are known now, and warnings about these servers.
@@ -100,14 +105,14 @@ class Servers(Offered):
         warnings = [self._unknown(name) for name in wanted if name not in self._held]
         several = [self._held[name] for name in wanted if name in self._held]
         warnings += await self._listed(several)
-        return Brought(self._tools((held, held.look()) for held in self._held.values()), tuple(warnings))
+        return SourceTools(self._tools((held, held.look()) for held in self._held.values()), tuple(warnings))
 
-    async def add(self, entries: Mapping[str, Any], source: str, *, layer: Layer = "skill") -> Brought:
+    async def add(self, entries: Mapping[str, Any], source: str, *, layer: Layer = "skill") -> SourceTools:
         """Take in the servers of a skill's `mcp.json`; their tools, and warnings about them."""
         before = len(self._warnings)
         taken = self._take(skill_servers(entries, source=source, layer=layer))
         warnings = [*self._warnings[before:], *await self._listed([held for held in taken if not held.is_listed])]
-        return Brought(self._tools((held, held.look()) for held in taken), tuple(warnings))
+        return SourceTools(self._tools((held, held.look()) for held in taken), tuple(warnings))
 
     async def _listed(self, several: Sequence[Held]) -> list[str]:
         places = asyncio.Semaphore(_AT_ONCE)
@@ -189,7 +194,7 @@ class Servers(Offered):
         return [self._state(held) for held in self._held.values()]
 
     def _state(self, held: Held) -> "ServerState":
-        from ferrule.sources.mcp.state import ServerState  # for people
+        from ferrule.sources.mcp.server import ServerState  # for people
 
         server, look = held.server, held.look()
         state: str = look.state
@@ -222,7 +227,7 @@ class Servers(Offered):
 
     def prompts(self) -> "tuple[OfferedPrompt, ...]":
         """The prompts that are known now; nothing is started."""
-        from ferrule.sources.mcp.state import OfferedPrompt  # for sessions that have any skills
+        from ferrule.sources.mcp.server import OfferedPrompt  # for sessions that have any skills
 
         return tuple(
             OfferedPrompt(name, one.name, one.words, one.arguments)
@@ -245,8 +250,6 @@ class Servers(Offered):
 
     async def resources(self, server: str | None, *, templates: bool = False, cursor: str = "") -> "ServerResources":
         """What one server, or every server that has any, offers to be read."""
-        from ferrule.sources.mcp.resources import listed  # for whoever asks for them
-
         asked = [self._named(server)] if server else self._with_resources()
         return await listed(asked, templates=templates, cursor=cursor, alone=bool(server))
 
@@ -254,7 +257,6 @@ class Servers(Offered):
         """One resource, from the server that was named or from the one that offers it."""
         if uri.startswith(INSTRUCTIONS):
             return self._instructions(uri.removeprefix(INSTRUCTIONS))
-        from ferrule.sources.mcp.resources import holder  # for whoever asks for one
 
         held = self._named(server) if server else await holder(self._with_resources(), uri)
         return await (await held.connection()).read(uri)
@@ -290,15 +292,11 @@ class Servers(Offered):
         return held
 
     def _unknown(self, name: str) -> str:
-        from ferrule.support.near import near  # only a mistake pays for it
-
         close = near(name[:100], self._held)
         hint = f"Did you mean {' or '.join(close)}?" if close else f"There are {', '.join(self._held) or 'none'}."
         return f"There is no MCP server called {name[:100]!r}. {hint}"
 
-    def _connection(self, server: Server, on_changed: Callable[[], None]) -> "Connection":
-        from ferrule.sources.mcp.allowed import rejecting  # whoever starts a server pays for these
-        from ferrule.sources.mcp.expand import expanded
+    def _connection(self, server: McpServerEntry, on_changed: Callable[[], None]) -> "McpConnection":
 
         # Decided once more: what is rejected may only show when its variables are known.
         here = {"WORKSPACE": self._shared.workspace, "CLAUDE_PROJECT_DIR": self._shared.workspace}
@@ -314,3 +312,59 @@ class Servers(Offered):
     async def close(self) -> None:
         """End all servers."""
         await asyncio.gather(*(held.close() for held in self._held.values()))
+
+
+PAGE = 200
+"""How many are handed out at once."""
+
+
+async def listed(several: Sequence[Held], *, templates: bool, cursor: str, alone: bool) -> ServerResources:
+    """The resources of all of them; `alone` means that one was asked for by name, so its failure is the caller's."""
+    start = _start(cursor)
+    answers = await asyncio.gather(*(_asked(held, templates=templates) for held in several))
+    found: list[ServerResource] = []
+    silent: list[tuple[str, str]] = []
+    for held, answer in zip(several, answers, strict=True):
+        if not isinstance(answer, ToolFailure):
+            found += answer
+        elif alone:
+            raise answer
+        else:
+            silent.append((held.server.name, answer.message))
+    more = str(start + PAGE) if len(found) > start + PAGE else ""
+    return ServerResources(tuple(found[start : start + PAGE]), templates, tuple(silent), more)
+
+
+async def holder(several: Sequence[Held], uri: str) -> Held:
+    """The one that offers a resource. Raises `ToolFailure` where none does, or more than one."""
+    offering = list(several)
+    if len(offering) > 1:
+        answers = await asyncio.gather(*(_asked(held, templates=False) for held in several))
+        pairs = zip(several, answers, strict=True)
+        offering = [held for held, answer in pairs if not isinstance(answer, ToolFailure) and _has(answer, uri)]
+    if len(offering) == 1:
+        return offering[0]
+    names = ", ".join(held.server.name for held in offering or several)
+    if not names:
+        raise ToolFailure("There is no MCP server with resources.", code="mcp-server")
+    which = "Several servers offer it" if offering else "No server lists it"
+    raise ToolFailure(f"{which}; say which server it is to come from: {names}.", code="mcp-server")
+
+
+def _start(cursor: str) -> int:
+    if not cursor:
+        return 0
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
+        raise ToolFailure("The cursor is not one that was given out. Leave it out to begin anew.")
+    return int(cursor)
+
+
+async def _asked(held: Held, *, templates: bool) -> list[ServerResource] | ToolFailure:
+    try:
+        return await (await held.connection()).resources(templates=templates)
+    except ToolFailure as error:
+        return error
+
+
+def _has(resources: Sequence[ServerResource], uri: str) -> bool:
+    return any(one.uri == uri for one in resources)

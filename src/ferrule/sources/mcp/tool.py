@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, cast
 from ferrule.core.access import Access
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context, Tool
-from ferrule.sources.mcp.pins import PinnedTool
+from ferrule.sources.mcp.approval import PinnedTool
 from ferrule.sources.mcp.server import ListedTool
 
 if TYPE_CHECKING:
-    from ferrule.core.args import Args
     from ferrule.core.elsewhere import Mixed
+    from ferrule.core.tool import Args
     from ferrule.sources.mcp.held import Held
+
 
 _OPEN: Mapping[str, Any] = {"type": "object"}
 

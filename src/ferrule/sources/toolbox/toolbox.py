@@ -1,27 +1,130 @@
-"""A session's toolboxes: the files in them, what each says of itself, and the tools that come of it."""
+"""Find a session's toolboxes, load their tools, and create new tools from templates.
+
+Toolboxes are the folders that the user names and those of a trusted project.
+"""
 
 import asyncio
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
+from ferrule.core.access import within
+from ferrule.core.errors import ConfigError
 from ferrule.core.tool import AnyTool
 from ferrule.output.clean import clean
-from ferrule.settings import Settings
-from ferrule.sources.brought import Brought
-from ferrule.sources.toolbox.description import Description, understood
-from ferrule.sources.toolbox.launching import FailedError, said
-from ferrule.sources.toolbox.naming import tool_name
-from ferrule.sources.toolbox.places import Box
-from ferrule.sources.toolbox.subagent import MOST_BYTES, SubagentTool, subagent
-from ferrule.sources.toolbox.tool import ToolboxTool, fingerprint, hashed
-from ferrule.support.beneath import describe
-from ferrule.support.roster import Roster
+from ferrule.settings.schema import Settings, Tools
+from ferrule.sources.function import SourceTools
+from ferrule.sources.toolbox.tool import (
+    MOST_BYTES,
+    MOST_CHARS,
+    PREFIX,
+    Description,
+    FailedError,
+    SubagentTool,
+    ToolboxTool,
+    fingerprint,
+    hashed,
+    said,
+    subagent,
+    tool_name,
+    understood,
+)
+from ferrule.system.folder import describe
+from ferrule.system.roster import Roster
 
 if TYPE_CHECKING:
-    from ferrule.sources.custom.answers import Answers
-    from ferrule.support.sandbox.profile import Wrapped
+    from ferrule.sandbox.profile import Wrapped
+    from ferrule.sources.custom.load import ProgramAnswers
+
+
+Layer = Literal["user", "project"]
+
+PROJECT = (os.path.join(".agents", "tools"), os.path.join(".amp", "toolbox"))
+"""Where a project keeps its own, below its root."""
+OWN = "toolbox"
+"""The folder beside the user's settings file."""
+
+
+class Box(NamedTuple):
+    """One folder of executables."""
+
+    path: str
+    layer: Layer
+
+
+class ToolboxFolders(NamedTuple):
+    """The folders in their order: where two tools share a name, the earlier folder has it."""
+
+    boxes: tuple[Box, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def folders(
+    tools: Tools,
+    *,
+    environment: Mapping[str, str],
+    settings_file: str,
+    roots: Sequence[str] = (),
+    project: Sequence[str] = (),
+    trusted: bool = False,
+) -> ToolboxFolders:
+    """The user's folders, then those of `project`, where that is trusted.
+
+    The setting `tools.toolbox` counts before FERRULE_TOOLBOX, and that before AMP_TOOLBOX; an empty one means none.
+    `roots` are the folders of the workspace: what lies in there is the project's, whoever names it.
+    """
+    named, whose = _named(tools, environment)
+    of = f" of {whose}" if whose else ""
+    warnings: list[str] = []
+    boxes: list[Box] = []
+    if named is None:
+        home = os.path.expanduser("~")
+        standard = [os.path.join(home, ".config", "amp", "tools")] if os.path.isabs(home) else []
+        named = [*standard, os.path.join(os.path.dirname(settings_file), OWN)]
+    for entry in named:
+        path = os.path.expanduser(entry)
+        if not os.path.isabs(path):
+            # What it means would depend on the folder that a session is started in, and that may be anybody's.
+            warnings.append(f"The toolbox folder {entry!r}{of} is not used: write it as an absolute path.")
+        elif _is_the_projects(path, roots):
+            warnings.append(
+                f"The toolbox folder {path}{of} is not used: it lies in the workspace. A project's own tools "
+                f"are in {' or '.join(PROJECT)}, and need trust."
+            )
+        elif os.path.isdir(path):
+            boxes.append(Box(os.path.normpath(path), "user"))
+        elif whose:
+            warnings.append(f"The toolbox folder {path} of {whose} is not there.")
+    if trusted:
+        boxes += [Box(os.path.normpath(path), "project") for path in project if os.path.isdir(path)]
+    return ToolboxFolders(tuple(dict.fromkeys(boxes)), tuple(warnings))
+
+
+def preferred(tools: Tools, *, environment: Mapping[str, str], settings_file: str) -> str | None:
+    """The user's folder that a new tool goes into; None where there is to be none."""
+    named, _ = _named(tools, environment)
+    if named is None:
+        return os.path.join(os.path.dirname(settings_file), OWN)
+    return next((path for path in map(os.path.expanduser, named) if os.path.isabs(path)), None)
+
+
+def _named(tools: Tools, environment: Mapping[str, str]) -> tuple[list[str] | None, str]:
+    """The folders that the user names, and where; None where nothing is said."""
+    if tools.toolbox is not None:
+        return [entry for entry in tools.toolbox if entry], "tools.toolbox"
+    for name in ("FERRULE_TOOLBOX", "AMP_TOOLBOX"):
+        if name in environment:
+            return [entry for entry in environment[name].split(os.pathsep) if entry], name
+    return None, ""
+
+
+def _is_the_projects(path: str, roots: Sequence[str]) -> bool:
+    home, real = os.path.realpath(os.path.expanduser("~")), os.path.realpath(path)
+    # Whoever works in the home folder itself has their own configuration below it.
+    return any(within(real, root) and not within(home, root) for root in map(os.path.realpath, roots))
+
 
 Status = Literal["pending", "registered", "failed", "duplicate"]
 
@@ -32,7 +135,7 @@ _TURNS = 6
 """All programs together have so many times the time of one to describe themselves."""
 
 
-class Entry(NamedTuple):
+class ToolboxEntry(NamedTuple):
     """One file of a toolbox, and what has become of it."""
 
     path: str
@@ -58,7 +161,7 @@ class Toolbox:
         trusted: Mapping[str, bytes] | None = None,
         roots: Sequence[str] = (),
         confine: "Callable[[Sequence[str], str], Wrapped | None] | None" = None,
-        answers: "Answers | None" = None,
+        answers: "ProgramAnswers | None" = None,
     ) -> None:
         """`session` is told to the tools as the thread's id.
 
@@ -67,7 +170,7 @@ class Toolbox:
 
         A project's program is described once for its content: confined by `confine`, and `answers` keeps what it said.
         """
-        self.entries: list[Entry] = []
+        self.entries: list[ToolboxEntry] = []
         """The files that were looked at, in the order in which they count."""
         self._boxes = boxes
         self._settings = settings
@@ -79,17 +182,17 @@ class Toolbox:
         self._confine = confine
         self._answers = answers
 
-    async def load(self) -> Brought:
+    async def load(self) -> SourceTools:
         """Let every program describe itself; the tools that come of it, and what could not be used."""
         if not self._boxes:
-            return Brought(())
+            return SourceTools(())
         looked, warnings = await asyncio.to_thread(self._look)
         self.entries = looked
         turns = asyncio.Semaphore(_AT_ONCE)
         loop = asyncio.get_running_loop()
         until = loop.time() + _TURNS * self._settings.tools.describe_seconds
 
-        async def made(entry: Entry) -> AnyTool | Entry | None:
+        async def made(entry: ToolboxEntry) -> AnyTool | ToolboxEntry | None:
             if entry.status != "pending":
                 return entry
             async with turns:
@@ -98,18 +201,20 @@ class Toolbox:
                 return await self._made(entry)
 
         tools: dict[str, AnyTool] = {}
-        entries: list[Entry] = []
+        entries: list[ToolboxEntry] = []
         for entry, came in zip(looked, await asyncio.gather(*map(made, looked)), strict=True):
             entries += self._settled(entry, came, tools)
         self.entries = entries
         warnings += [f"{entry.path}: {entry.reason}" for entry in entries if entry.status != "registered"]
-        return Brought(tuple(tools.values()), tuple(map(clean, warnings)))
+        return SourceTools(tuple(tools.values()), tuple(map(clean, warnings)))
 
-    def _settled(self, entry: Entry, came: AnyTool | Entry | None, tools: dict[str, AnyTool]) -> Iterator[Entry]:
+    def _settled(
+        self, entry: ToolboxEntry, came: AnyTool | ToolboxEntry | None, tools: dict[str, AnyTool]
+    ) -> Iterator[ToolboxEntry]:
         """What has become of a file; the first of a name has it."""
         if came is None:
             return  # Markdown about something else
-        if isinstance(came, Entry):
+        if isinstance(came, ToolboxEntry):
             yield came
             return
         first = tools.get(came.name)
@@ -120,7 +225,7 @@ class Toolbox:
         tools[came.name] = came
         yield entry._replace(status="registered", name=came.name)
 
-    async def _made(self, entry: Entry) -> AnyTool | Entry | None:
+    async def _made(self, entry: ToolboxEntry) -> AnyTool | ToolboxEntry | None:
         """The tool of a file; the entry, where it has failed."""
         path = entry.path
         stem = os.path.splitext(os.path.basename(path))[0]
@@ -147,7 +252,7 @@ class Toolbox:
             self._answers.keep(pin, text)
         return description
 
-    def _pin(self, entry: Entry) -> str:
+    def _pin(self, entry: ToolboxEntry) -> str:
         """The hash of a project's file: what the user trusts is that, not what may be there when it is called."""
         if entry.box.layer == "user":
             return ""
@@ -171,8 +276,8 @@ class Toolbox:
         found = subagent(raw.decode(errors="replace"), name)
         return None if found is None else SubagentTool(path, found, name=name, can_run=self._can_run_subagents)
 
-    def _look(self) -> tuple[list[Entry], list[str]]:
-        entries: list[Entry] = []
+    def _look(self) -> tuple[list[ToolboxEntry], list[str]]:
+        entries: list[ToolboxEntry] = []
         warnings: list[str] = []
         for box in self._boxes:
             try:
@@ -188,7 +293,7 @@ class Toolbox:
         return entries, warnings
 
 
-def _files(box: Box) -> Iterator[Entry]:
+def _files(box: Box) -> Iterator[ToolboxEntry]:
     """The files of a folder that may be tools, by name."""
     folder = os.stat(box.path) if box.layer == "user" else os.lstat(box.path)
     if not stat.S_ISDIR(folder.st_mode):
@@ -202,7 +307,7 @@ def _files(box: Box) -> Iterator[Entry]:
         is_tool = name.endswith(".md") or (status.st_mode & 0o111) != 0
         if name.startswith(".") or not stat.S_ISREG(status.st_mode) or not is_tool:
             continue
-        entry = Entry(path, box)
+        entry = ToolboxEntry(path, box)
         if box.layer == "project" and stat.S_ISLNK(own.st_mode):
             reason = "It is a link: what it leads to is not part of the project that the user trusts."
             yield entry._replace(status="failed", reason=reason)
@@ -218,3 +323,32 @@ def _files(box: Box) -> Iterator[Entry]:
 def _is_anybodys(status: os.stat_result) -> bool:
     """May every user of the machine write it, or put another file into its place?"""
     return bool(status.st_mode & stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX
+
+
+Language = Literal["bash", "zsh", "python", "node"]
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+_NAME = "@NAME@"
+
+
+def make(name: str, language: Language, folder: str) -> str:
+    """Write a tool of that name into the folder, ready to run; its path. Raises ConfigError, and overwrites nothing."""
+    room = MOST_CHARS - len(PREFIX)
+    if not re.fullmatch(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{room - 1}}}", name):
+        raise ConfigError(f"A tool cannot be called {name!r}: use letters, digits, _ and -, {room} at most.")
+    with open(os.path.join(os.path.dirname(__file__), "templates", language), encoding="utf-8") as file:
+        text = file.read().replace(_NAME, name)
+    path = os.path.join(folder, name)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        descriptor = os.open(path, flags, 0o755)
+    except FileExistsError as error:
+        raise ConfigError(f"{error.filename} is there already; choose another name, or remove it first.") from error
+    except OSError as error:
+        raise ConfigError(f"Cannot write {path}: {error.strerror}.") from error
+    with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        if hasattr(os, "fchmod"):
+            os.fchmod(descriptor, 0o755)  # whatever new files are otherwise
+    return path

@@ -1,16 +1,98 @@
-"""Give work to a subagent, or to several side by side."""
+"""Delegate work to one subagent or several, and list, message, stop or await those in the background."""
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
 
 from ferrule.core.access import Access
-from ferrule.core.args import Args
-from ferrule.core.delegated import Delegated, LeftAgent, Shared, subagents
-from ferrule.core.errors import BadArguments
-from ferrule.core.subagents import Job, Subagent, Subagents
-from ferrule.core.tool import Context, Tool
-from ferrule.settings import Settings
-from ferrule.tools.agents.batch import Task, check, share, told, worker
-from ferrule.tools.agents.kinds import MOST_PROMPT_CHARS, USUAL, agents
-from ferrule.tools.agents.toolsets import check_names, granted, tell_lacking
-from ferrule.workspace.agent_file import INHERIT, SHORT_MODELS
+from ferrule.core.errors import BadArguments, FerruleError, ToolFailure
+from ferrule.core.subagents import (
+    AgentSent,
+    AgentsSeen,
+    AgentStopped,
+    DelegateOutcome,
+    Job,
+    LeftAgent,
+    Subagent,
+    SubagentBatchResult,
+    Subagents,
+    Worked,
+    subagents,
+)
+from ferrule.core.tool import Args, Context, Tool
+from ferrule.settings.schema import Settings
+from ferrule.tools.agents.kinds import INHERIT, MOST_PROMPT_CHARS, SHORT_MODELS, USUAL, agents, prompt
+from ferrule.tools.agents.work import check_names, find, granted, tell_lacking, toolset
+
+MOST_TASKS = 5
+_NAME_CHARS = 24
+
+
+class DelegateTask(msgspec.Struct, frozen=True, kw_only=True):
+    """One of them."""
+
+    goal: str = ""
+    context: str = ""
+    toolsets: tuple[str, ...] = ()
+
+
+def check(tasks: Sequence[DelegateTask] | None, goal: str) -> None:
+    """Raise where there is nothing to do, or too much. A list of tasks counts before a single goal."""
+    if tasks is None:
+        if not goal.strip():
+            raise ToolFailure("Provide either 'goal' (single task) or 'tasks' (batch).", code="no-goal")
+        return
+    if not tasks:
+        raise ToolFailure("No tasks provided.", code="no-tasks")
+    if len(tasks) > MOST_TASKS:
+        raise ToolFailure(
+            f"Too many tasks: {len(tasks)} provided, but the per-call limit is {MOST_TASKS}.",
+            code="too-many-tasks",
+            count=len(tasks),
+        )
+    for at, task in enumerate(tasks):
+        if not task.goal.strip():
+            raise ToolFailure(f"Task {at} is missing a non-empty 'goal'.", code="no-goal", count=at)
+
+
+def worker(task: DelegateTask) -> Subagent:
+    """The subagent for a task: named after it, with the tools that the task names and those alone."""
+    # It is shown to people, and no sign of it may steer their screens.
+    word = "".join(filter(str.isprintable, task.goal.split()[0]))[:_NAME_CHARS]
+    return Subagent(
+        name=f"delegate-{word}",
+        model="",
+        tools=toolset(task.toolsets),
+        system=prompt("delegate.md"),
+        role="delegate",
+    )
+
+
+def told(task: DelegateTask) -> str:
+    """What the subagent reads."""
+    context = task.context.strip()
+    return f"{task.goal.strip()}\n\nContext:\n{context}" if context else task.goal.strip()
+
+
+async def share(jobs: Sequence[Job], runs: Subagents, ctx: Context) -> tuple[Worked, ...]:
+    """What came of each, in their order. One that fails leaves the others alone; cancelling this stops them all."""
+    done = 0
+
+    async def work(job: Job) -> Worked:
+        nonlocal done
+        try:
+            worked = await runs.work(job, ctx)
+        except FerruleError as error:
+            worked = Worked("", job.agent.name, "failed", str(error), reason="error")
+        done += 1
+        ctx.progress(f"{done} of {len(jobs)} tasks are done.")
+        return worked
+
+    async with asyncio.TaskGroup() as group:
+        works = [group.create_task(work(job)) for job in jobs]
+    return tuple(work.result() for work in works)
+
 
 _LABEL_CHARS = 60
 
@@ -30,7 +112,7 @@ class DelegateArgs(Args, frozen=True, kw_only=True):
     max_turns: int | None = None
     history: str = ""
     """How much of the caller's conversation it is to see, which is never any."""
-    tasks: tuple[Task, ...] | None = None
+    tasks: tuple[DelegateTask, ...] | None = None
     """Several at once, instead of the prompt."""
     context: str = ""
     toolsets: tuple[str, ...] = ()
@@ -44,7 +126,7 @@ class DelegateArgs(Args, frozen=True, kw_only=True):
         return self.shared or self.tasks is not None or bool(self.toolsets)
 
 
-class Delegate(Tool[DelegateArgs, Delegated | LeftAgent | Shared]):
+class Delegate(Tool[DelegateArgs, DelegateOutcome | LeftAgent | SubagentBatchResult]):
     """It touches nothing itself: what its subagents do is decided on call by call."""
 
     name = "delegate"
@@ -71,7 +153,7 @@ class Delegate(Tool[DelegateArgs, Delegated | LeftAgent | Shared]):
         agents(ctx).get(args.kind)  # before anybody is asked about it
         return ()
 
-    async def run(self, args: DelegateArgs, ctx: Context) -> Delegated | LeftAgent | Shared:
+    async def run(self, args: DelegateArgs, ctx: Context) -> DelegateOutcome | LeftAgent | SubagentBatchResult:
         runs = subagents(ctx)
         if args.history.strip().lower() not in {"", "none", "0", "false"}:
             ctx.note(
@@ -80,14 +162,14 @@ class Delegate(Tool[DelegateArgs, Delegated | LeftAgent | Shared]):
             )
         model = _model(args.model, ctx)
         if args.is_shared and not args.background:
-            tasks = args.tasks or (Task(goal=args.prompt, context=args.context, toolsets=args.toolsets),)
+            tasks = args.tasks or (DelegateTask(goal=args.prompt, context=args.context, toolsets=args.toolsets),)
             jobs = [await self._job(args, task, model, runs, ctx) for task in tasks]
-            return Shared(await share(jobs, runs, ctx))
-        task = Task(goal=args.prompt, context=args.context, toolsets=args.toolsets)
+            return SubagentBatchResult(await share(jobs, runs, ctx))
+        task = DelegateTask(goal=args.prompt, context=args.context, toolsets=args.toolsets)
         job = await self._job(args, task, model, runs, ctx)
-        return LeftAgent(await runs.leave(job, ctx)) if args.background else Delegated(await runs.work(job, ctx))
+        return LeftAgent(await runs.leave(job, ctx)) if args.background else DelegateOutcome(await runs.work(job, ctx))
 
-    async def _job(self, args: DelegateArgs, task: Task, model: str, runs: Subagents, ctx: Context) -> Job:
+    async def _job(self, args: DelegateArgs, task: DelegateTask, model: str, runs: Subagents, ctx: Context) -> Job:
         agent = _agent(args, task, ctx)
         tell_lacking(task.toolsets, runs, ctx)
         agent = await granted(agent, args.allowed_tools, runs, ctx)
@@ -101,7 +183,7 @@ class Delegate(Tool[DelegateArgs, Delegated | LeftAgent | Shared]):
         )
 
 
-def _agent(args: DelegateArgs, task: Task, ctx: Context) -> Subagent:
+def _agent(args: DelegateArgs, task: DelegateTask, ctx: Context) -> Subagent:
     """Who does it: one named after its task, or one of a kind."""
     if args.is_shared and args.kind == USUAL:
         return worker(task)
@@ -139,3 +221,135 @@ def _model(name: str, ctx: Context) -> str:
         "The agent has the one that is usual for its kind."
     )
     return ""
+
+
+class AgentListArgs(Args, frozen=True, kw_only=True):
+    id: str = ""
+    """One of them; all where nothing is said."""
+    begins: str = ""
+    """How the id, or what it does, begins."""
+
+
+class AgentList(Tool[AgentListArgs, AgentsSeen]):
+    """Those of whoever asks; it waits for none of them."""
+
+    name = "agent_list"
+    args = AgentListArgs
+
+    def access(self, args: AgentListArgs, ctx: Context) -> tuple[Access, ...]:
+        if args.id:
+            find(args.id, ctx)
+        return ()
+
+    async def run(self, args: AgentListArgs, ctx: Context) -> AgentsSeen:
+        every = (find(args.id, ctx),) if args.id else subagents(ctx).list()
+        return AgentsSeen(
+            tuple(one for one in every if one.id.startswith(args.begins) or one.description.startswith(args.begins))
+        )
+
+
+class AgentSendArgs(Args, frozen=True, kw_only=True):
+    id: str
+    message: str
+    interrupt: bool = False
+    """Is it to leave what it does at once?"""
+
+
+class AgentSend(Tool[AgentSendArgs, AgentSent]):
+    """One that works hears it with its next replies. One that has ended goes on with it, in the background."""
+
+    name = "agent_send"
+    args = AgentSendArgs
+    waits = True
+
+    def access(self, args: AgentSendArgs, ctx: Context) -> tuple[Access, ...]:
+        """Nothing by itself: what the agent does then is decided on call by call."""
+        if not args.message.strip():
+            raise BadArguments(f"{ctx.param('message')}: must say what the agent is to know or to do.")
+        if len(args.message) > MOST_PROMPT_CHARS:
+            raise BadArguments(
+                f"{ctx.param('message')}: must have at most {MOST_PROMPT_CHARS:,} characters. Name files instead."
+            )
+        find(args.id, ctx)
+        return ()
+
+    async def run(self, args: AgentSendArgs, ctx: Context) -> AgentSent:
+        agent = find(args.id, ctx)
+        sent = await subagents(ctx).send(agent.id, args.message, ctx, interrupt=args.interrupt)
+        return AgentSent(sent or agent, ctx.call_id)
+
+
+class AgentStopArgs(Args, frozen=True, kw_only=True):
+    id: str
+
+
+class AgentStop(Tool[AgentStopArgs, AgentStopped]):
+    """With all that it does. One that has ended stays as it is."""
+
+    name = "agent_stop"
+    args = AgentStopArgs
+    waits = True
+
+    def access(self, args: AgentStopArgs, ctx: Context) -> tuple[Access, ...]:
+        # The session's own: who was let start it may stop it.
+        return (Access("process", "write", find(args.id, ctx).id, "own"),)
+
+    async def run(self, args: AgentStopArgs, ctx: Context) -> AgentStopped:
+        agent = find(args.id, ctx)
+        if agent.status != "running":
+            return AgentStopped(agent)
+        return AgentStopped(await subagents(ctx).stop(agent.id) or agent)
+
+
+_MOST_SECONDS = 3600.0
+_MOST_AGENTS = 64
+
+
+class AgentWaitArgs(Args, frozen=True, kw_only=True):
+    ids: tuple[str, ...] = ()
+    """Whom to wait for; all that work where none is named."""
+    seconds: float = 30.0
+
+
+class AgentWait(Tool[AgentWaitArgs, AgentsSeen]):
+    """It waits for no other call, and no other waits for it."""
+
+    name = "agent_wait"
+    args = AgentWaitArgs
+    timed = False
+    waits = True
+
+    def access(self, args: AgentWaitArgs, ctx: Context) -> tuple[Access, ...]:
+        if not args.seconds >= 0:
+            raise BadArguments(f"{ctx.param('seconds')}: must be at least 0.")
+        if len(args.ids) > _MOST_AGENTS:
+            raise BadArguments(f"{ctx.param('ids')}: at most {_MOST_AGENTS} agents can be waited for at once.")
+        for one in args.ids:
+            find(one, ctx)
+        return ()
+
+    async def run(self, args: AgentWaitArgs, ctx: Context) -> AgentsSeen:
+        runs = subagents(ctx)
+        named = dict.fromkeys(find(one, ctx).id for one in args.ids)
+        ids = list(named) or [worked.id for worked in runs.list() if worked.status == "running"]
+        now = await _seen(ids, runs)
+        if now and all(worked.status == "running" for worked in now):
+            await _first(ids, min(args.seconds, _MOST_SECONDS), runs)
+            now = await _seen(ids, runs)
+        return AgentsSeen(now, timed_out=bool(now) and all(worked.status == "running" for worked in now))
+
+
+async def _seen(ids: Sequence[str], runs: Subagents) -> tuple[Worked, ...]:
+    found = [await runs.seen(one) for one in ids]
+    return tuple(worked for worked in found if worked is not None)
+
+
+async def _first(ids: Sequence[str], seconds: float, runs: Subagents) -> None:
+    """Wait for the first of them; none of them is stopped by that."""
+    waits = [asyncio.create_task(runs.seen(one, seconds)) for one in ids]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)

@@ -1,26 +1,186 @@
-"""Change many files at once: one subagent for each, on a draft of its own, and all drafts written together or none."""
+"""Change many files at once, with one subagent per file and one write for all drafts.
 
+Every subagent works on a draft of its own. All drafts are written together or none is: the first part that fails
+stops the others.
+
+The caller names the files, or a planner answers with them; its answer is read strictly.
+"""
+
+import asyncio
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+
+from ferrule.checkpoints.undo import Drafts
 from ferrule.core.access import Access
-from ferrule.core.args import Args
-from ferrule.core.delegated import subagents
 from ferrule.core.errors import BadArguments, Denied, FerruleError, ToolFailure
-from ferrule.core.found import Reworked, ReworkedFile
-from ferrule.core.planning import Planning
-from ferrule.core.subagents import Job, Worked
-from ferrule.core.tool import Context, Tool
-from ferrule.settings import Settings
-from ferrule.support.threads import Threads
-from ferrule.tools.agents.asking import EDITING, READING, specialist, unfinished, worked
-from ferrule.tools.agents.parts import side_by_side
-from ferrule.tools.agents.whole import MOST_FILES, Share, named, planned
-from ferrule.workspace.drafts import Drafts
-from ferrule.workspace.journal import Journal
-from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.transaction import Writer
+from ferrule.core.services import Planning
+from ferrule.core.subagents import Job, Worked, subagents
+from ferrule.core.tool import Args, Context, Tool
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.files.journal import Journal
+from ferrule.files.ledger import Ledger
+from ferrule.files.transaction import Writer
+from ferrule.settings.schema import Settings
+from ferrule.system.threads import Threads
+from ferrule.tools.agents.work import EDITING, READING, specialist, unfinished, worked
+from ferrule.tools.search.outcomes import Reworked, ReworkedFile
+from ferrule.tools.search.patterns import found, start
+
+P = TypeVar("P")
+T = TypeVar("T")
+
+
+async def side_by_side(parts: Sequence[P], work: Callable[[P], Awaitable[T]], *, most: int) -> list[T | BaseException]:
+    """What came of each, in their order, so many at a time. The first that fails stops the others.
+
+    It ends when all of them have, however often it is cancelled meanwhile.
+    """
+    slots = asyncio.Semaphore(most)
+
+    async def one(part: P) -> T:
+        async with slots:
+            return await work(part)
+
+    tasks = [asyncio.create_task(one(part)) for part in parts]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        was_cancelled = await _stopped([task for task in tasks if not task.done()])
+    if was_cancelled:
+        raise asyncio.CancelledError
+    return [_end(task) for task in tasks]
+
+
+async def _stopped(tasks: Sequence["asyncio.Task[Any]"]) -> bool:
+    """Cancel them and wait until each has cleaned up. Did somebody cancel the wait?"""
+    for task in tasks:
+        task.cancel()
+    was_cancelled, pending = False, set(tasks)
+    while pending:
+        try:
+            _, pending = await asyncio.wait(pending)
+        except asyncio.CancelledError:
+            was_cancelled = True
+    return was_cancelled
+
+
+def _end(task: "asyncio.Task[T]") -> T | BaseException:
+    if task.cancelled():
+        return asyncio.CancelledError()
+    return task.exception() or task.result()
+
+
+MOST_FILES = 50
+_MOST_MATCHES = 1_000
+_WILD = frozenset("*?[{")
+_FENCE = re.compile(r"^```json[ \t]*\n(.*?)^```[ \t]*$", re.DOTALL | re.MULTILINE)
+_ROW = re.compile(r"(?:[-*] )?`?([^`:\n]+?)`?: (\S.*)")
+_SHOWN_CHARS = 400
+
+
+class KrakenFile(NamedTuple):
+    """One file of the set: its real path, and what is to become of it."""
+
+    path: str
+    change: str
+
+
+class _ChangeRow(msgspec.Struct, forbid_unknown_fields=True):
+    path: str
+    change: str
+
+
+async def named(files: Sequence[str], ctx: Context) -> list[KrakenFile]:
+    """The files that a caller names, by path or by glob; a path may be that of a file that is still to be made."""
+    shares = []
+    guard = ctx.need(Guard)
+    for name in files:
+        if not _WILD.intersection(name) or os.path.lexists(ctx.path(name)):
+            shares.append(KrakenFile(_checked(name, ctx), ""))
+            continue
+        begin = start(name, ctx)
+        ctx.need(Jail).place(begin.folder)
+        root, names = await found(begin, ctx)
+        if len(names) > _MOST_MATCHES:
+            raise _too_many(len(names))
+        every = [ctx.path(os.path.join(root, one)) for one in names]
+        open_ones = [path for path in every if not guard.secret(path) and not guard.protected(path)]
+        if not every:
+            raise BadArguments(f"{ctx.param('files')}: no file matches {name}.")
+        if len(open_ones) < len(every):
+            ctx.note(f"{len(every) - len(open_ones)} files that match {name} are secret or protected; they stay out.")
+        shares += (KrakenFile(_checked(path, ctx), "") for path in open_ones)
+    return _united(shares)
+
+
+def planned(answer: str, ctx: Context) -> list[KrakenFile]:
+    """The set that a planner has answered with: a JSON block, or else a `path: what to change` on every line."""
+    blocks = _FENCE.findall(answer)
+    text = blocks[-1] if blocks else answer.strip()
+    if blocks or text.startswith("["):
+        try:
+            rows = msgspec.json.decode(text, type=list[_ChangeRow])
+        except msgspec.DecodeError as error:
+            raise _unread(f"its JSON is wrong ({error})", answer) from error
+    else:
+        rows = []
+        for line in filter(None, map(str.strip, text.split("\n"))):
+            match = _ROW.fullmatch(line)
+            if match is None:
+                raise _unread(f"this line names no file: {line[:100]}", answer)
+            rows.append(_ChangeRow(*match.groups()))
+    for row in rows:
+        if not row.path.strip() or not row.change.strip():
+            raise _unread("a file has no path, or nothing to change", answer)
+    return _united(KrakenFile(_checked(row.path.strip(), ctx), row.change.strip()) for row in rows)
+
+
+def _united(shares: Iterable[KrakenFile]) -> list[KrakenFile]:
+    """Each file once, with all that is to become of it."""
+    changes: dict[str, list[str]] = {}
+    for share in shares:
+        changes.setdefault(share.path, []).append(share.change)
+    if len(changes) > MOST_FILES:
+        raise _too_many(len(changes))
+    return [KrakenFile(path, "\n".join(dict.fromkeys(filter(None, said)))) for path, said in changes.items()]
+
+
+def _checked(name: str, ctx: Context) -> str:
+    """The real path of a file that may be changed. What the rules say is decided when it is edited."""
+    path = ctx.path(name)
+    ctx.need(Jail).place(path)
+    guard = ctx.need(Guard)
+    for one in {path, ctx.need(Jail).spelled(name)}:
+        guard.check_write(one)
+    if os.path.isdir(path):
+        raise ToolFailure(
+            f"{path} is a folder. Name files, or a pattern such as {name}/**.", code="is-folder", path=path
+        )
+    return path
+
+
+def _too_many(count: int) -> ToolFailure:
+    return ToolFailure(
+        f"These are {count:,} files, and {MOST_FILES} is the most at once; nothing was changed. Name fewer, and do the "
+        "rest afterwards.",
+        code="too-many-files",
+        count=count,
+    )
+
+
+def _unread(why: str, answer: str) -> ToolFailure:
+    said = " ".join(answer.split())[:_SHOWN_CHARS]
+    return ToolFailure(
+        f"The plan could not be read: {why}. Nothing was changed. Name the files yourself, or try again. "
+        f"It said: {said}",
+        code="bad-plan",
+    )
+
 
 _CANNOT = "CANNOT:"
 """What a subagent begins its last message with when it could not do its part."""
@@ -79,13 +239,13 @@ class Kraken(Tool[KrakenArgs, Reworked]):
             # Here and now, whatever was cancelled: all who worked on them have ended.
             drafts.close()
 
-    async def _work(self, task: str, shares: Sequence[Share], drafts: Drafts, ctx: Context) -> dict[str, Worked]:
+    async def _work(self, task: str, shares: Sequence[KrakenFile], drafts: Drafts, ctx: Context) -> dict[str, Worked]:
         """All parts. The first that is not done stops the others, for nothing would be written."""
         jail = ctx.need(Jail)
         every = "\n".join(_row(share, jail) for share in shares)
         works: dict[str, Worked] = {}
 
-        async def part(share: Share) -> None:
+        async def part(share: KrakenFile) -> None:
             works[share.path] = await _part(task, share, every, drafts, ctx)
             ctx.progress(f"{len(works)} of {len(shares)} files done: {jail.shown(share.path)}")
 
@@ -114,7 +274,7 @@ def _check_planning(ctx: Context) -> None:
         )
 
 
-async def _part(task: str, share: Share, every: str, drafts: Drafts, ctx: Context) -> Worked:
+async def _part(task: str, share: KrakenFile, every: str, drafts: Drafts, ctx: Context) -> Worked:
     shown = ctx.need(Jail).shown(share.path)
     is_new = drafts.original(share.path) is None
     prompt = "\n\n".join(
@@ -182,7 +342,7 @@ def _reworked(files: tuple[ReworkedFile, ...], works: Mapping[str, Worked], befo
 
 
 def _file(path: str, before: bytes | None, after: bytes | None, said: str, ctx: Context) -> ReworkedFile:
-    from ferrule.support.diff import changes  # only a change pays for it
+    from ferrule.files.diff import changes  # only a change pays for it
 
     summary = _short(said)
     shown = ctx.need(Jail).shown(path)
@@ -199,11 +359,11 @@ def _planning(task: str) -> Job:
     return Job(agent, f"{task.strip()}\n\nAt most {MOST_FILES} files.", description="which files to change")
 
 
-def _row(share: Share, jail: Jail) -> str:
+def _row(share: KrakenFile, jail: Jail) -> str:
     return f"- {jail.shown(share.path)}" + f": {' '.join(share.change.split())}" * bool(share.change)
 
 
-def _told(shares: Sequence[Share], jail: Jail) -> str:
+def _told(shares: Sequence[KrakenFile], jail: Jail) -> str:
     names = ", ".join(jail.shown(share.path) for share in shares[:_SHOWN_FILES])
     more = f" and {len(shares) - _SHOWN_FILES} more" * (len(shares) > _SHOWN_FILES)
     return f"{len(shares)} file{'s' * (len(shares) != 1)} to change: {names}{more}"

@@ -1,11 +1,19 @@
-"""Ask for deep reasoning: a subagent that reads, thinks, and answers, and changes nothing."""
+"""Ask a subagent for deep reasoning, or for answers about other repositories.
+
+The subagents read and answer; they change nothing. Only repositories that the user's settings name can be read
+beside the workspace.
+"""
+
+import os
 
 from ferrule.core.access import Access
-from ferrule.core.args import Args
-from ferrule.core.errors import BadArguments
+from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.subagents import Job, Worked
-from ferrule.core.tool import Context, Tool
-from ferrule.tools.agents.asking import READING, WEB, specialist, worked
+from ferrule.core.tool import Args, Context, Tool
+from ferrule.files.jail import Jail, LentJail, can_be_lent
+from ferrule.settings.schema import Settings
+from ferrule.system.threads import Threads
+from ferrule.tools.agents.work import READING, WEB, specialist, worked
 
 _MOST_FILES = 100
 
@@ -50,3 +58,67 @@ def asked(task: str, context: str, files: tuple[str, ...] = ()) -> str:
         rows = "\n".join(f"- {' '.join(path.split())}" for path in files if path.strip())
         parts.append(f"Files to begin with; read them yourself:\n\n{rows}")
     return "\n\n".join(parts)
+
+
+_HOW = '[repositories.NAME] with path = "/where/it/is" and about = "what it is"'
+
+
+class LibrarianArgs(Args, frozen=True, kw_only=True):
+    query: str
+    context: str = ""
+    """What it is needed for."""
+
+
+class Librarian(Tool[LibrarianArgs, Worked]):
+    """An answer from several repositories. They are lent to be read; nothing in them can be written."""
+
+    name = "librarian"
+    args = LibrarianArgs
+    timed = False
+    waits = True
+
+    def access(self, args: LibrarianArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - the same for all
+        """Nothing by itself: whoever it asks has calls of their own."""
+        return ()
+
+    async def run(self, args: LibrarianArgs, ctx: Context) -> Worked:
+        if not args.query.strip():
+            raise BadArguments(f"{ctx.param('query')}: is empty; say what you want to know.")
+        folders, rows = await ctx.need(Threads).run(_repositories, ctx)
+        jail = LentJail(ctx.need(Jail), folders)
+        parts = [args.query.strip()]
+        if args.context.strip():
+            parts.append(f"What it is needed for:\n\n{args.context.strip()}")
+        parts.append("The repositories, by the folders that they are in:\n\n" + "\n".join(rows))
+        agent = specialist("librarian", READING)
+        job = Job(agent, "\n\n".join(parts), description=args.query.strip()[:80], services={"Jail": jail})
+        try:
+            return await worked(job, ctx)
+        finally:
+            jail.close()
+
+
+def _repositories(ctx: Context) -> tuple[list[str], list[str]]:
+    """The folders that can be lent, and what the subagent is told of each."""
+    named = ctx.need(Settings).repositories
+    if not named:
+        raise ToolFailure(
+            f"No repositories are set, so there is nothing to look in. Ask the user to add {_HOW} to the user's own "
+            "settings; a project's settings cannot.",
+            code="no-repositories",
+        )
+    folders, rows, missing = [], [], []
+    for name, repository in named.items():
+        if not os.path.isabs(os.path.expanduser(repository.path)) or not can_be_lent(repository.path):
+            missing.append(f"{name} ({repository.path})")
+            continue
+        folder = os.path.realpath(os.path.expanduser(repository.path))
+        folders.append(folder)
+        rows.append(f"- {name}: {folder}" + f" ({repository.about})" * bool(repository.about))
+    if missing:
+        said = f"These repositories of the settings are no folders with absolute paths: {', '.join(missing)}."
+        if not folders:
+            raise ToolFailure(f"{said} Ask the user to mend them.", code="no-repositories")
+        ctx.note(said)
+    rows.append(f"- the workspace itself: {ctx.need(Jail).folder}")
+    return folders, rows

@@ -9,14 +9,13 @@ from typing import NamedTuple
 from ferrule.core.access import Access, within
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.tool import Context
-from ferrule.support.beneath import is_regular, read_all
-from ferrule.support.environment import quiet_environment
-from ferrule.support.git_environment import top_of
-from ferrule.support.threads import Threads
-from ferrule.tools.shell.starting import begin
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.reading_git import calm_git
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.git.environment import calm_git_environment, top_of
+from ferrule.system.environment import quiet_environment
+from ferrule.system.folder import is_regular, read_all
+from ferrule.system.threads import Threads
+from ferrule.tools.shell.command import begin
 
 UNCOMMITTED = "uncommitted changes"
 _DIFF = "git --no-pager diff --no-color --no-ext-diff --no-textconv --ignore-submodules=dirty --relative {} --"
@@ -47,7 +46,7 @@ _MOST_LOOKED_BYTES = 1 << 20
 """Of a changed file, when it is looked at for what a diff does not show."""
 
 
-class Change(NamedTuple):
+class ChangedFile(NamedTuple):
     """One file that was changed."""
 
     path: str
@@ -56,13 +55,13 @@ class Change(NamedTuple):
     """Empty for a file that git does not know yet, and for one that would not be seen whole in it."""
 
 
-class Changes(NamedTuple):
+class ChangedFiles(NamedTuple):
     """All of them; or why they are not known."""
 
-    files: tuple[Change, ...] = ()
+    files: tuple[ChangedFile, ...] = ()
     why_unknown: str = ""
 
-    def within(self, folder: str, *without: str) -> tuple[Change, ...]:
+    def within(self, folder: str, *without: str) -> tuple[ChangedFile, ...]:
         """Those in a folder, but for some folders below it."""
         inside = [one for one in self.files if within(one.path, folder)]
         return tuple(one for one in inside if not any(within(one.path, inner) for inner in without))
@@ -96,25 +95,25 @@ def looks(about: str, ctx: Context) -> list[Access]:
     return [Access.command(line, folder) for line in asked] if top_of(folder) else []
 
 
-async def changes(about: str, ctx: Context) -> Changes:
+async def changes(about: str, ctx: Context) -> ChangedFiles:
     """What was changed in the workspace. Raises `BadArguments` where git does not know the revisions."""
     folder = ctx.need(Jail).folder
     if not top_of(folder):
-        return Changes(why_unknown="The folder is in no git repository.")
+        return ChangedFiles(why_unknown="The folder is in no git repository.")
     let_in = {(access.key, access.folder) for access in ctx.touches if access.kind == "command"}
     diff, *untracked = lines(about)
     if not {(line, folder) for line in (diff, *untracked)} <= let_in:
-        return Changes(why_unknown="Git was not let look.")
+        return ChangedFiles(why_unknown="Git was not let look.")
     try:
-        env = {"LC_ALL": "C", **await calm_git([folder], ctx, quiet_environment(os.environ), _SETTINGS)}
+        env = {"LC_ALL": "C", **await calm_git_environment([folder], ctx, quiet_environment(os.environ), _SETTINGS)}
     except ToolFailure as failure:
-        return Changes(why_unknown=failure.message)
+        return ChangedFiles(why_unknown=failure.message)
     text, why = await _said(diff, folder, env, ctx)
     new = "".join([(await _said(line, folder, env, ctx))[0] for line in untracked])
     if why and about != UNCOMMITTED and any(word in why for word in _UNKNOWN):
         raise _unknown(about)
     if why:
-        return Changes(why_unknown=why)
+        return ChangedFiles(why_unknown=why)
     return await ctx.need(Threads).run(_changes, text, new, ctx.need(Jail), ctx.need(Guard))
 
 
@@ -153,8 +152,8 @@ async def _said(line: str, folder: str, env: Mapping[str, str], ctx: Context) ->
     return finished.text, ""
 
 
-def _changes(text: str, new: str, jail: Jail, guard: Guard) -> Changes:
-    found: dict[str, Change] = {}
+def _changes(text: str, new: str, jail: Jail, guard: Guard) -> ChangedFiles:
+    found: dict[str, ChangedFile] = {}
     folder = jail.folder
     for part in re.split(r"(?m)^(?=diff --git )", text):
         if (named := _name(part)) is not None:
@@ -162,12 +161,12 @@ def _changes(text: str, new: str, jail: Jail, guard: Guard) -> Changes:
             # What it was called before counts as well: lines of it are shown.
             before = os.path.join(folder, _name(part, _BEFORE) or named)
             if _may_be_seen(before, guard):
-                found[path] = Change(path, "" if _hides(path, jail) else part)
+                found[path] = ChangedFile(path, "" if _hides(path, jail) else part)
     for name in new.splitlines():
         if name and not name.startswith('"'):  # a name that git has to quote is nobody's source
             path = os.path.join(folder, name)
-            found.setdefault(path, Change(path))
-    return Changes(tuple(one for one in found.values() if _may_be_seen(one.path, guard)))
+            found.setdefault(path, ChangedFile(path))
+    return ChangedFiles(tuple(one for one in found.values() if _may_be_seen(one.path, guard)))
 
 
 def _may_be_seen(path: str, guard: Guard) -> bool:

@@ -9,18 +9,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ferrule.core.access import within
-from ferrule.core.checks import Check, Checked
-from ferrule.core.delegated import subagents
 from ferrule.core.errors import ToolFailure
-from ferrule.core.problems import Problem, Severity
-from ferrule.core.subagents import Job, Subagent
+from ferrule.core.subagents import Job, Subagent, subagents
 from ferrule.core.tool import Context
-from ferrule.settings import Settings
-from ferrule.tools.checks.board import Board
-from ferrule.tools.checks.changes import Change, Changes, changes
-from ferrule.tools.checks.choice import title
-from ferrule.workspace.checks.reviews import Review
-from ferrule.workspace.paths import Jail
+from ferrule.files.jail import Jail
+from ferrule.settings.schema import Settings
+from ferrule.tools.checks.changes import ChangedFile, ChangedFiles, changes
+from ferrule.tools.checks.choice import Review, title
+from ferrule.tools.checks.outcomes import Check, Checked
+from ferrule.tools.checks.run import Board
+from ferrule.tools.lsp.outcomes import Problem, Severity
 
 READING = ("read", "grep", "glob", "list_dir", "lsp", "diagnostics")
 MOST_ISSUES = 50
@@ -42,7 +40,7 @@ def as_check(review: Review, root: str) -> Check:
 
 
 async def review_all(
-    reviews: Sequence[Review], about: str, changed: Changes | None, ctx: Context, board: Board
+    reviews: Sequence[Review], about: str, changed: ChangedFiles | None, ctx: Context, board: Board
 ) -> list[Checked]:
     """All of them, several at once; in their order. `changed` is what is known already of what they are about."""
     changed = await changes(about, ctx) if changed is None else changed
@@ -61,7 +59,7 @@ async def review_all(
     return [task.result() for task in tasks]
 
 
-async def reviewed(review: Review, changed: Changes, about: str, ctx: Context) -> Checked:
+async def reviewed(review: Review, changed: ChangedFiles, about: str, ctx: Context) -> Checked:
     """Have it done. What goes wrong with it is its own end and nobody else's."""
     root = ctx.need(Jail).folder
     check, began = as_check(review, root), time.monotonic()
@@ -119,7 +117,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:40] or "check"
 
 
-def _prompt(review: Review, touched: tuple[Change, ...], changed: Changes, about: str, root: str) -> str:
+def _prompt(review: Review, touched: tuple[ChangedFile, ...], changed: ChangedFiles, about: str, root: str) -> str:
     where = os.path.relpath(review.scope, root)
     within_it = "" if where == "." else f" It is about files in {where} and below, and no others."
     usual = f"A finding that says nothing of its severity counts as {review.severity}."
@@ -135,7 +133,7 @@ def _prompt(review: Review, touched: tuple[Change, ...], changed: Changes, about
     return "\n\n".join(parts)
 
 
-def _shown(touched: tuple[Change, ...], root: str) -> Iterator[str]:
+def _shown(touched: tuple[ChangedFile, ...], root: str) -> Iterator[str]:
     room, left = _DIFF_CHARS, []
     diffs = []
     for change in touched:

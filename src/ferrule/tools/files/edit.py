@@ -1,17 +1,21 @@
-"""Replace text in a file."""
+"""Edit, write and delete files.
+
+Several replacements in one file are made all together or not at all.
+"""
+
+import os
 
 from ferrule.core.access import Access
-from ferrule.core.args import Args
-from ferrule.core.errors import ToolFailure
-from ferrule.core.outcomes import Created, Edited
-from ferrule.core.preview import Preview
-from ferrule.core.tool import Context, Tool
-from ferrule.support.threads import Threads
-from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.replace import Piece, Replaced, check_read, current, replace
-from ferrule.workspace.textfile import lines
-from ferrule.workspace.transaction import Contents, Plan, Writer
+from ferrule.core.content import Created, Deleted, Edited
+from ferrule.core.errors import BadArguments, ToolFailure
+from ferrule.core.tool import Args, Context, Preview, Tool
+from ferrule.files.guidance import Guidance
+from ferrule.files.jail import Jail
+from ferrule.files.ledger import Ledger
+from ferrule.files.replace import Piece, Replaced, check_read, current, replace, replace_all
+from ferrule.files.text import lines
+from ferrule.files.transaction import Contents, Plan, Writer
+from ferrule.system.threads import Threads
 
 
 class EditArgs(Args, frozen=True, kw_only=True):
@@ -111,3 +115,189 @@ def _edited(path: str, args: EditArgs, replaced: Replaced, ctx: Context) -> Edit
         pieces=((args.old, args.new),),
         places=replaced.places,
     )
+
+
+class OneEdit(Args, frozen=True, kw_only=True):
+    old: str
+    new: str
+    everywhere: bool = False
+
+
+class MultiEditArgs(Args, frozen=True, kw_only=True):
+    path: str
+    edits: tuple[OneEdit, ...]
+    in_turn: bool = True
+    """Is each edit made in what the ones before have left, or all in the file as it is?"""
+    read_first: bool = False
+
+
+class MultiEdit(Tool[MultiEditArgs, Edited]):
+    """Several pieces of text for others, in one write."""
+
+    name = "multi_edit"
+    args = MultiEditArgs
+    previews = True
+
+    def access(self, args: MultiEditArgs, ctx: Context) -> tuple[Access, ...]:
+        return (Access.write(ctx.path(args.path)),)
+
+    async def preview(self, args: MultiEditArgs, ctx: Context) -> Preview:
+        plan = _planned_edits(args, ctx, [])
+        return await ctx.need(Threads).run(ctx.need(Writer).preview, [ctx.path(args.path)], plan)
+
+    async def run(self, args: MultiEditArgs, ctx: Context) -> Edited:
+        return await ctx.need(Threads).finish(_one_edit, args, ctx, ctx.need(Writer))
+
+
+def _planned_edits(args: MultiEditArgs, ctx: Context, done: list[Replaced]) -> Plan:
+    if not args.edits:
+        raise BadArguments(f"{ctx.param('edits')}: is empty; give at least one edit.")
+    path, ledger = ctx.path(args.path), ctx.need(Ledger)
+    pieces = _pieces(args)
+
+    def plan(found: Contents) -> Contents:
+        file = current(found[path], path, ledger, read_first=args.read_first)
+        done.append(replace_all(file, pieces, path, in_turn=args.in_turn, stale=ledger.stale(path, file.raw)))
+        return {path: done[-1].raw}
+
+    return plan
+
+
+def _pieces(args: MultiEditArgs) -> list[Piece]:
+    return [Piece(edit.old, edit.new, edit.everywhere) for edit in args.edits]
+
+
+def _one_edit(args: MultiEditArgs, ctx: Context, writer: Writer) -> Edited:
+    path = ctx.path(args.path)
+    done: list[Replaced] = []
+    written = writer.apply([path], _planned_edits(args, ctx, done), kind="edit", call_id=ctx.call_id, agreed=ctx.agreed)
+    replaced = done[-1]
+    ctx.need(Ledger).saw(path, replaced.raw)
+    ctx.track(path, (written.before[path], written.after[path]))
+    for note in (*written.notes, *replaced.notes):
+        ctx.note(note)
+    if not written.entry_id:
+        ctx.note("The file reads like this already; nothing was written.")
+    return Edited(
+        path,
+        replaced.diff(ctx.need(Jail).shown(path)),
+        replaced.first_line,
+        replaced.last_line,
+        pieces=tuple((piece.old, piece.new) for piece in _pieces(args)),
+        places=replaced.places,
+    )
+
+
+class WriteArgs(Args, frozen=True, kw_only=True):
+    path: str
+    content: str
+    final_newline: bool = True
+    """Does a content that does not end in a newline get one?"""
+    read_first: bool = False
+    """Must the session have read a file that is there, as it is now?"""
+    name_guidance: bool = False
+    """Are guidance files that hold for the file part of the outcome?"""
+
+
+class Write(Tool[WriteArgs, Created]):
+    """Create a file or replace all of it; missing folders are made."""
+
+    name = "write"
+    args = WriteArgs
+    previews = True
+
+    def access(self, args: WriteArgs, ctx: Context) -> tuple[Access, ...]:
+        return (Access.write(ctx.path(args.path)),)
+
+    async def preview(self, args: WriteArgs, ctx: Context) -> Preview:
+        plan = _planned_write(args, ctx, _text(args, ctx).encode())
+        return await ctx.need(Threads).run(ctx.need(Writer).preview, [ctx.path(args.path)], plan)
+
+    async def run(self, args: WriteArgs, ctx: Context) -> Created:
+        return await ctx.need(Threads).finish(_write, args, ctx, ctx.need(Writer))
+
+
+def _text(args: WriteArgs, ctx: Context) -> str:
+    if args.path.endswith(("/", os.sep)):
+        raise ToolFailure(
+            f"{args.path} names a folder, not a file. Give the file's name too.",
+            code="is-folder",
+            path=ctx.path(args.path),
+        )
+    text = args.content
+    return f"{text}\n" if args.final_newline and text and not text.endswith("\n") else text
+
+
+def _planned_write(args: WriteArgs, ctx: Context, raw: bytes) -> Plan:
+    path, ledger = ctx.path(args.path), ctx.need(Ledger)
+
+    def plan(found: Contents) -> Contents:
+        there = found[path]
+        if args.read_first and there is not None:
+            check_read(there, path, ledger)
+        return {path: raw}
+
+    return plan
+
+
+def _write(args: WriteArgs, ctx: Context, writer: Writer) -> Created:
+    path, text = ctx.path(args.path), _text(args, ctx)
+    raw = text.encode()
+    written = writer.apply([path], _planned_write(args, ctx, raw), kind="write", call_id=ctx.call_id, agreed=ctx.agreed)
+    ctx.track(path, (written.before[path], written.after[path]))
+    ctx.need(Ledger).saw(path, raw)
+    for note in written.notes:
+        ctx.note(note)
+    if not written.entry_id:
+        ctx.note("The file had this content already; nothing was written.")
+    return Created(
+        path,
+        existed=written.before[path] is not None,
+        guidance=ctx.need(Guidance).discover(path) if args.name_guidance else (),
+        lines=len(lines(text)),
+        size_bytes=len(raw),
+        final_newline=text.endswith("\n"),
+    )
+
+
+class DeleteArgs(Args, frozen=True, kw_only=True):
+    path: str
+
+
+class Delete(Tool[DeleteArgs, Deleted]):
+    """One file, never a folder; the journal keeps its bytes and its mode."""
+
+    name = "delete"
+    args = DeleteArgs
+    previews = True
+
+    def access(self, args: DeleteArgs, ctx: Context) -> tuple[Access, ...]:
+        return (Access.write(ctx.path(args.path)),)
+
+    async def preview(self, args: DeleteArgs, ctx: Context) -> Preview:
+        return await ctx.need(Threads).run(ctx.need(Writer).preview, [ctx.path(args.path)], _planned_delete(args, ctx))
+
+    async def run(self, args: DeleteArgs, ctx: Context) -> Deleted:
+        return await ctx.need(Threads).finish(_delete, args, ctx, ctx.need(Writer))
+
+
+def _planned_delete(args: DeleteArgs, ctx: Context) -> Plan:
+    path = ctx.path(args.path)
+    ctx.need(Jail).refuse_link(args.path)
+
+    def plan(found: Contents) -> Contents:
+        if found[path] is None:
+            raise ToolFailure(f"{path} is not there.", code="not-found", path=path)
+        return {path: None}
+
+    return plan
+
+
+def _delete(args: DeleteArgs, ctx: Context, writer: Writer) -> Deleted:
+    path = ctx.path(args.path)
+    written = writer.apply([path], _planned_delete(args, ctx), kind="delete", call_id=ctx.call_id, agreed=ctx.agreed)
+    for note in written.notes:
+        ctx.note(note)
+    ctx.need(Ledger).forget(path)
+    ctx.track(path, (written.before[path], written.after[path]))
+    return Deleted(path)

@@ -3,20 +3,17 @@
 from typing import Literal
 
 from ferrule.core.access import Access
-from ferrule.core.args import Args
+from ferrule.core.content import CellEdited
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.outcomes import CellEdited
-from ferrule.core.preview import Preview
-from ferrule.core.tool import Context, Tool
-from ferrule.support.diff import diff
-from ferrule.support.threads import Threads
-from ferrule.workspace.celledit import AmbiguousCell, Changed, NoCell, edit_cell
-from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.notebook import BadNotebook
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.replace import check_read
-from ferrule.workspace.span import changed_span
-from ferrule.workspace.transaction import Contents, Plan, Writer
+from ferrule.core.tool import Args, Context, Preview, Tool
+from ferrule.files.diff import diff
+from ferrule.files.jail import Jail
+from ferrule.files.journal import changed_span
+from ferrule.files.ledger import Ledger
+from ferrule.files.notebook import AmbiguousCell, BadNotebook, Changed, NoCell, edit_cell
+from ferrule.files.replace import check_read
+from ferrule.files.transaction import Contents, Plan, Writer
+from ferrule.system.threads import Threads
 
 DIFF_BYTES = 50_000
 """Of changed lines, beyond which a diff is not worth reading: outputs that go away, and files on one line."""

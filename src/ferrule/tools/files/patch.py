@@ -4,22 +4,19 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ferrule.core.access import Access
-from ferrule.core.args import Args
+from ferrule.core.content import PatchApplied, Patched
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.outcomes import PatchApplied, Patched
-from ferrule.core.preview import Preview
-from ferrule.core.tool import Context, Tool
-from ferrule.support.diff import diff, diff_of_splices
-from ferrule.support.threads import Threads
-from ferrule.workspace import textfile
-from ferrule.workspace.hunks import Placed, place
-from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.patch import Malformed, Parsed, Section, parse
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.replace import check_read
-from ferrule.workspace.textfile import Binary, Splice, TextFile, Unencodable
-from ferrule.workspace.transaction import Contents, Plan, Writer
-from ferrule.workspace.unplaced import explain_unplaced
+from ferrule.core.tool import Args, Context, Preview, Tool
+from ferrule.files import text as textfile
+from ferrule.files.diff import diff, diff_of_splices
+from ferrule.files.explain import explain_unplaced
+from ferrule.files.jail import Jail
+from ferrule.files.ledger import Ledger
+from ferrule.files.patch import Malformed, Parsed, Placed, Section, parse, place
+from ferrule.files.replace import check_read
+from ferrule.files.text import Binary, Splice, TextFile, Unencodable
+from ferrule.files.transaction import Contents, Plan, Writer
+from ferrule.system.threads import Threads
 
 _NEW = TextFile(b"", "", "utf-8", b"")
 
@@ -50,7 +47,7 @@ class Patch(Tool[PatchArgs, PatchApplied]):
         return await ctx.need(Threads).finish(_patch, args, ctx, ctx.need(Writer))
 
 
-class _Target(NamedTuple):
+class _PatchTarget(NamedTuple):
     """One section of the patch, and the real paths that it means."""
 
     section: Section
@@ -63,7 +60,7 @@ class _Target(NamedTuple):
             yield self.moved_to
 
 
-class _Draft(NamedTuple):
+class _PatchOutcome(NamedTuple):
     """What becomes of one target."""
 
     after: bytes | None
@@ -78,16 +75,16 @@ def _parsed(args: PatchArgs, ctx: Context) -> Parsed:
         raise BadArguments(f"{ctx.param('patch')}: {error}") from error
 
 
-def _targets(parsed: Parsed, ctx: Context) -> list[_Target]:
+def _targets(parsed: Parsed, ctx: Context) -> list[_PatchTarget]:
     """Each section with its real paths; two names of one file are one name too many."""
-    found: list[_Target] = []
+    found: list[_PatchTarget] = []
     named: dict[str, int] = {}
     for section in parsed.sections:
         real = _real(section.path, section.line, ctx)
         if section.kind == "delete" or section.moved_to is not None:
             ctx.need(Jail).refuse_link(section.path)
         goal = _real(section.moved_to, section.line, ctx) if section.moved_to is not None else None
-        target = _Target(section, real, goal if goal != real else None)
+        target = _PatchTarget(section, real, goal if goal != real else None)
         for path in target.paths():
             if path in named:
                 raise BadArguments(
@@ -99,7 +96,7 @@ def _targets(parsed: Parsed, ctx: Context) -> list[_Target]:
     return found
 
 
-def _check_read(targets: list[_Target], found: Contents, ledger: Ledger) -> None:
+def _check_read(targets: list[_PatchTarget], found: Contents, ledger: Ledger) -> None:
     for target in targets:
         there = found[target.path]
         if there is not None and target.section.kind != "add":
@@ -112,16 +109,16 @@ def _real(path: str, line: int, ctx: Context) -> str:
     return ctx.path(path)
 
 
-def _paths(targets: list[_Target]) -> list[str]:
+def _paths(targets: list[_PatchTarget]) -> list[str]:
     return [path for target in targets for path in target.paths()]
 
 
-def _moved(targets: list[_Target]) -> dict[str, str]:
+def _moved(targets: list[_PatchTarget]) -> dict[str, str]:
     """New path → the one that the file has now."""
     return {target.moved_to: target.path for target in targets if target.moved_to}
 
 
-def _plan(args: PatchArgs, ctx: Context, targets: list[_Target], drafts: list[_Draft]) -> Plan:
+def _plan(args: PatchArgs, ctx: Context, targets: list[_PatchTarget], drafts: list[_PatchOutcome]) -> Plan:
     def plan(found: Contents) -> Contents:
         if args.read_first:
             _check_read(targets, found, ctx.need(Ledger))
@@ -139,7 +136,7 @@ def _plan(args: PatchArgs, ctx: Context, targets: list[_Target], drafts: list[_D
 def _patch(args: PatchArgs, ctx: Context, writer: Writer) -> PatchApplied:
     parsed = _parsed(args, ctx)
     targets = _targets(parsed, ctx)
-    drafts: list[_Draft] = []
+    drafts: list[_PatchOutcome] = []
     written = writer.apply(
         _paths(targets),
         _plan(args, ctx, targets, drafts),
@@ -168,7 +165,7 @@ def _patch(args: PatchArgs, ctx: Context, writer: Writer) -> PatchApplied:
     )
 
 
-def _draft(target: _Target, found: Contents, ctx: Context) -> _Draft:
+def _draft(target: _PatchTarget, found: Contents, ctx: Context) -> _PatchOutcome:
     """What the section makes of the file as it is; raises where that is not clear."""
     section, path, goal = target
     shown, raw = ctx.need(Jail).shown(path), found[path]
@@ -190,18 +187,18 @@ def _draft(target: _Target, found: Contents, ctx: Context) -> _Draft:
     if raw is None:
         return _added(section, path, shown)
     if section.kind == "delete":
-        return _Draft(None, _deletion(raw, shown))
+        return _PatchOutcome(None, _deletion(raw, shown))
     same = (f"{shown} was to be moved to itself; it stays where it is.",) if section.moved_to and not goal else ()
     if not section.hunks:
-        return _Draft(raw, "", same)
+        return _PatchOutcome(raw, "", same)
     draft = _updated(target, raw, ctx)
     return draft._replace(notes=same + draft.notes)
 
 
-def _added(section: Section, path: str, shown: str) -> _Draft:
+def _added(section: Section, path: str, shown: str) -> _PatchOutcome:
     text = "".join(f"{line}\n" for line in section.lines)
     empty = () if section.lines else (f"{shown} is empty: the patch has no lines for it.",)
-    return _Draft(_spliced(_NEW, (Splice(0, 0, text),), path, shown), diff(shown, None, text), empty)
+    return _PatchOutcome(_spliced(_NEW, (Splice(0, 0, text),), path, shown), diff(shown, None, text), empty)
 
 
 def _deletion(raw: bytes, shown: str) -> str:
@@ -211,7 +208,7 @@ def _deletion(raw: bytes, shown: str) -> str:
         return f"Binary files a/{shown} and /dev/null differ\n"
 
 
-def _updated(target: _Target, raw: bytes, ctx: Context) -> _Draft:
+def _updated(target: _PatchTarget, raw: bytes, ctx: Context) -> _PatchOutcome:
     section, path, goal = target
     jail, stale = ctx.need(Jail), ctx.need(Ledger).stale(path, raw)
     shown = jail.shown(path)
@@ -238,7 +235,7 @@ def _updated(target: _Target, raw: bytes, ctx: Context) -> _Draft:
         notes.append(f"{shown}: {hunks} of the patch matched loosely ({rungs}).")
     if file.encoding not in ("utf-8", "ascii"):
         notes.append(f"{shown} is encoded as {file.encoding}, and still is.")
-    return _Draft(after, diff_of_splices(jail.shown(goal or path), file.text, placed.splices), tuple(notes))
+    return _PatchOutcome(after, diff_of_splices(jail.shown(goal or path), file.text, placed.splices), tuple(notes))
 
 
 def _spliced(file: TextFile, splices: tuple[Splice, ...], path: str, shown: str) -> bytes:

@@ -1,21 +1,19 @@
-"""Read a file or list a folder."""
+"""Read text files, folders, images, documents and notebooks."""
 
 import os
 from typing import Literal, NamedTuple
 
 from ferrule.core.access import Access
-from ferrule.core.args import Args
+from ferrule.core.content import FileText, FolderListing, Notebook, Picture, ReadDocument, Unread
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.outcomes import Document, FileText, Listing, Notebook, Picture, Unread
-from ferrule.core.tool import Context, Tool
-from ferrule.support.beneath import Folder, describe, is_regular, read_all
-from ferrule.support.threads import Threads
-from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.paths import Jail, Place
-from ferrule.workspace.textfile import Binary
-from ferrule.workspace.window import WHOLE_BYTES, TooFarError, Window, window_in, window_of
+from ferrule.core.tool import Args, Context, Tool
+from ferrule.files.jail import Jail, JailPath
+from ferrule.files.ledger import Ledger
+from ferrule.files.text import WHOLE_BYTES, Binary, TooFarError, Window, window_in, window_of
+from ferrule.system.folder import Folder, describe, is_regular, read_all
+from ferrule.system.threads import Threads
 
-Outcome = FileText | Listing | Picture | Document | Notebook | Unread
+Outcome = FileText | FolderListing | Picture | ReadDocument | Notebook | Unread
 
 _PDF = b"%PDF-"
 _IMAGES = (b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"RIFF")
@@ -26,7 +24,7 @@ EDITABLE_BYTES = 1 << 28
 """Larger files are not edited, and nothing has to be remembered about them."""
 
 
-class Block(Args, frozen=True, kw_only=True):
+class IndentationBlock(Args, frozen=True, kw_only=True):
     """Which lines around one of them belong together, by their indentation."""
 
     anchor_line: int | None = None
@@ -47,7 +45,7 @@ class ReadArgs(Args, frozen=True, kw_only=True):
     page_images: bool = False
     """For a document: its pages as pictures too."""
     mode: Literal["slice", "indentation"] = "slice"
-    block: Block | None = None
+    block: IndentationBlock | None = None
     """For the mode `indentation`."""
     refuse_bytes: int | None = None
     """A larger file is not read without an offset or a limit."""
@@ -104,7 +102,7 @@ class Read(Tool[ReadArgs, Outcome]):
             raise
         if not isinstance(found, _Undecoded):
             return found
-        from ferrule.tools.files.decoded import decoded  # for formats that are not text
+        from ferrule.tools.files.pictures import decoded  # for formats that are not text
 
         return await decoded(found.kind, place.path, found.raw, args, ctx)
 
@@ -116,7 +114,7 @@ class _Undecoded(NamedTuple):
     raw: bytes
 
 
-def _read(place: Place, args: ReadArgs, ctx: Context) -> "Outcome | _Undecoded":
+def _read(place: JailPath, args: ReadArgs, ctx: Context) -> "Outcome | _Undecoded":
     try:
         if not place.parts:
             return _listing(place.root.open().below(()), args)
@@ -148,7 +146,7 @@ def _content(descriptor: int, path: str, args: ReadArgs, ctx: Context) -> "FileT
     size = os.fstat(descriptor).st_size
     kind = _kind(os.pread(descriptor, _HEAD_BYTES, 0), path)
     if kind is not None and kind in args.decoded:
-        from ferrule.tools.files.decoded import MOST_BYTES  # for formats that are not text
+        from ferrule.tools.files.pictures import MOST_BYTES  # for formats that are not text
 
         most = MOST_BYTES[kind]
         if size > most:
@@ -213,13 +211,13 @@ def _text(descriptor: int, path: str, size: int, args: ReadArgs, ctx: Context) -
 
 def _block(window: Window, raw: bytes, args: ReadArgs, ctx: Context) -> Window:
     """The block around the anchor, instead of the lines from the offset on."""
-    from ferrule.workspace.block import block  # for the one family that knows it
+    from ferrule.files.block import block  # for the one family that knows it
 
     if window.total == 0:
         return window
     if not raw:
         raise ToolFailure(f"The file is too large to be read by indentation; give {_range_words(ctx)} alone.")
-    wanted = args.block or Block()
+    wanted = args.block or IndentationBlock()
     anchor = window.first if wanted.anchor_line is None else wanted.anchor_line
     every = window_of(raw, 1, 1 << 62, line_bytes=1 << 62).lines
     wrong = _wrong(wanted, anchor, len(every))
@@ -236,7 +234,7 @@ def _block(window: Window, raw: bytes, args: ReadArgs, ctx: Context) -> Window:
     return window_of(raw, start, end, line_bytes=args.line_bytes)
 
 
-def _wrong(wanted: Block, anchor: int, total: int) -> str:
+def _wrong(wanted: IndentationBlock, anchor: int, total: int) -> str:
     """What makes the block one that there is not."""
     if anchor < 1 or (wanted.max_lines is not None and wanted.max_lines < 1) or wanted.max_levels < 0:
         return "anchor_line and max_lines must be at least 1, and max_levels at least 0."
@@ -282,7 +280,7 @@ def _range_words(ctx: Context) -> str:
     return " and ".join(dict.fromkeys((ctx.param("offset"), ctx.param("limit"))))
 
 
-def _listing(folder: Folder, args: ReadArgs) -> Listing:
+def _listing(folder: Folder, args: ReadArgs) -> FolderListing:
     with folder, os.scandir(folder.path if folder.descriptor is None else folder.descriptor) as entries:
         if not args.folders:
             raise ToolFailure(
@@ -291,12 +289,12 @@ def _listing(folder: Folder, args: ReadArgs) -> Listing:
                 path=folder.path,
             )
         names = sorted(f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries)
-        return Listing(folder.path, tuple(names))
+        return FolderListing(folder.path, tuple(names))
 
 
 def _suggestion(path: str) -> str:
     """Names near the missing one, from the nearest folder that exists."""
-    from ferrule.support.near import near  # only a mistake pays for it
+    from ferrule.core.suggest import near  # only a mistake pays for it
 
     folder, name = os.path.split(path)
     while not os.path.isdir(folder):

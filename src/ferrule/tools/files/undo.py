@@ -2,18 +2,16 @@
 
 from collections.abc import Callable
 
+from ferrule.checkpoints.undo import Undo
 from ferrule.core.access import Access
-from ferrule.core.args import Args
-from ferrule.core.outcomes import Restored
-from ferrule.core.preview import Preview
-from ferrule.core.tool import Context, Tool
-from ferrule.support.diff import diff
-from ferrule.support.threads import Threads
-from ferrule.workspace.journal import Entry
-from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.textfile import Binary, parse
-from ferrule.workspace.undo import Undo
+from ferrule.core.content import Restored
+from ferrule.core.tool import Args, Context, Preview, Tool
+from ferrule.files.diff import diff
+from ferrule.files.jail import Jail
+from ferrule.files.journal import JournalEntry
+from ferrule.files.ledger import Ledger
+from ferrule.files.text import Binary, parse
+from ferrule.system.threads import Threads
 
 
 class UndoEditArgs(Args, frozen=True, kw_only=True):
@@ -52,7 +50,7 @@ class UndoEdit(Tool[UndoEditArgs, Restored]):
         return Restored(tuple(done.after), "\n".join(text.rstrip("\n") for text in diffs if text))
 
 
-def _allowed(undo: Undo, ctx: Context) -> Callable[[Entry], bool]:
+def _allowed(undo: Undo, ctx: Context) -> Callable[[JournalEntry], bool]:
     """Other calls may have gone back further since this one was let in."""
     permitted = {access.key for access in ctx.touches if access.mode == "write"}
     return lambda entry: undo.is_own(entry) or permitted.issuperset(entry.paths)

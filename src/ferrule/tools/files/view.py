@@ -3,14 +3,13 @@
 import os
 
 from ferrule.core.access import Access
-from ferrule.core.args import Args
+from ferrule.core.content import Picture
 from ferrule.core.errors import ToolFailure
-from ferrule.core.outcomes import Picture
-from ferrule.core.tool import Context, Tool
-from ferrule.support import picture
-from ferrule.support.beneath import describe, is_regular, read_all
-from ferrule.support.threads import Threads
-from ferrule.workspace.paths import Jail, Place
+from ferrule.core.tool import Args, Context, Tool
+from ferrule.documents import formats
+from ferrule.files.jail import Jail, JailPath
+from ferrule.system.folder import describe, is_regular, read_all
+from ferrule.system.threads import Threads
 
 
 class ViewImageArgs(Args, frozen=True, kw_only=True):
@@ -32,22 +31,22 @@ class ViewImage(Tool[ViewImageArgs, Picture]):
         place = ctx.need(Jail).place(ctx.path(args.path))
         try:
             raw = await ctx.need(Threads).run(_raw, place)
-            fitted = await picture.fit(raw, original=args.original)
-        except picture.BadPicture as error:
+            fitted = await formats.fit(raw, original=args.original)
+        except formats.BadPicture as error:
             raise ToolFailure(str(error), code=error.code, path=place.path) from error
         if fitted.note:
             ctx.note(fitted.note)
         return Picture(place.path, fitted.media_type, fitted.data)
 
 
-def _raw(place: Place) -> bytes:
+def _raw(place: JailPath) -> bytes:
     path = place.path
     try:
         with place.folder() as folder:
             # The workspace itself has no name in a folder; `.` is then what is opened, and is no file.
             descriptor = folder.open(place.name if place.parts else os.curdir)
             try:
-                return _content(descriptor, path)
+                return _picture_content(descriptor, path)
             finally:
                 os.close(descriptor)
     except FileNotFoundError as error:
@@ -56,12 +55,12 @@ def _raw(place: Place) -> bytes:
         raise ToolFailure(f"{describe(error)}: {path}", path=path) from error
 
 
-def _content(descriptor: int, path: str) -> bytes:
+def _picture_content(descriptor: int, path: str) -> bytes:
     if not is_regular(descriptor):
         raise ToolFailure(f"{path} is not a file, so it is no image.", code="not-an-image", path=path)
-    if picture.kind(os.pread(descriptor, 16, 0)) is None:
+    if formats.kind(os.pread(descriptor, 16, 0)) is None:
         raise ToolFailure(f"{path} is not a PNG, JPEG, GIF or WebP image.", code="not-an-image", path=path)
     size_bytes = os.fstat(descriptor).st_size
-    if size_bytes > picture.SOURCE_BYTES:
-        raise picture.too_many_bytes(size_bytes)
-    return read_all(descriptor, picture.SOURCE_BYTES)
+    if size_bytes > formats.PICTURE_BYTES:
+        raise formats.too_many_bytes(size_bytes)
+    return read_all(descriptor, formats.PICTURE_BYTES)

@@ -8,18 +8,18 @@ from collections.abc import Callable
 from typing import Literal, TypeVar
 
 from ferrule.core.access import Access
-from ferrule.core.args import Args
+from ferrule.core.content import Hit, Hits, Matching
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.outcomes import Hit, Hits, Matching
-from ferrule.core.tool import Context, Tool
-from ferrule.support import contents
-from ferrule.support.beneath import describe
-from ferrule.support.globs import BadGlob
-from ferrule.support.threads import Threads
-from ferrule.tools.search.confirm import confirmed, is_shaky, there
-from ferrule.tools.search.program import rg
-from ferrule.workspace.guarded import READABLE, Guard
-from ferrule.workspace.paths import Jail
+from ferrule.core.tool import Args, Context, Tool
+from ferrule.files import search
+from ferrule.files.globs import BadGlob, expand
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.files.search import age, newest_first
+from ferrule.files.secrets import READABLE
+from ferrule.system.folder import describe
+from ferrule.system.threads import Threads
+from ferrule.tools.search.patterns import confirmed, is_shaky, rg, there
 
 MOST = 20_000
 """Lines or files, where no limit is wanted and where more are."""
@@ -91,7 +91,7 @@ class Grep(Tool[GrepArgs, Hits | Matching]):
             raise ToolFailure(f"EACCES: permission denied: {real}", path=real)
         jail.check(real)
         root = real if os.path.isdir(real) else os.path.dirname(real)
-        query = contents.Query(
+        query = search.ContentQuery(
             args.pattern,
             path=None if real == root else os.path.basename(real),
             glob=args.glob,
@@ -108,9 +108,9 @@ class Grep(Tool[GrepArgs, Hits | Matching]):
         )
         try:
             return await _both(args, ctx, root, query)
-        except contents.BadPattern as error:
+        except search.BadSearchPattern as error:
             raise ToolFailure(f"{error}", code="bad-pattern") from error
-        except contents.UnknownKind as error:
+        except search.UnknownKind as error:
             raise BadArguments(await _unknown_kind(args.kind or "", ctx)) from error
         except BadGlob as error:
             raise BadArguments(f"{ctx.param(_bad_glob(args))}: {error}") from error
@@ -126,9 +126,9 @@ def _check(args: GrepArgs, ctx: Context) -> None:
         raise BadArguments("\n".join(wrong))
 
 
-async def _lines(args: GrepArgs, ctx: Context, root: str, query: contents.Query) -> Hits:
+async def _lines(args: GrepArgs, ctx: Context, root: str, query: search.ContentQuery) -> Hits:
     most = min(args.limit or MOST, MOST)
-    found = await contents.search(
+    found = await search.search(
         rg(ctx),
         root,
         query,
@@ -159,13 +159,11 @@ async def _lines(args: GrepArgs, ctx: Context, root: str, query: contents.Query)
     return Hits(lines, found.total, args.numbers)
 
 
-async def _files(args: GrepArgs, ctx: Context, root: str, query: contents.Query) -> Matching:
-    found = await contents.matching(rg(ctx), root, query, counted=args.mode == "count")
+async def _files(args: GrepArgs, ctx: Context, root: str, query: search.ContentQuery) -> Matching:
+    found = await search.matching(rg(ctx), root, query, counted=args.mode == "count")
     if is_shaky(ctx):
         found = {name: found[name] for name in await ctx.need(Threads).run(there, found, root, ctx)}
     if args.by_time:
-        from ferrule.support.newest import newest_first  # only this order needs it
-
         names = await ctx.need(Threads).run(newest_first, root, found)
     else:
         names = sorted(found)
@@ -197,8 +195,6 @@ def _size(text: str) -> int:
 
 
 def _newest_first(root: str) -> Callable[[str], int]:
-    from ferrule.support.newest import age  # only this order needs it
-
     return lambda name: age(os.path.join(root, name))
 
 
@@ -216,7 +212,7 @@ def _tell(args: GrepArgs, ctx: Context, shown: int, total: int, things: str, *, 
         ctx.note(f"Showing {shown} of {total} {things} found. Narrow the pattern or the search.")
 
 
-async def _both(args: GrepArgs, ctx: Context, root: str, query: contents.Query) -> Hits | Matching:
+async def _both(args: GrepArgs, ctx: Context, root: str, query: search.ContentQuery) -> Hits | Matching:
     """What is found, with a note on what was not searched; both are looked for at the same time."""
     found: Hits | Matching
     counting = asyncio.create_task(_left_out(ctx, root, query))
@@ -230,13 +226,13 @@ async def _both(args: GrepArgs, ctx: Context, root: str, query: contents.Query) 
     return found
 
 
-async def _left_out(ctx: Context, root: str, query: contents.Query) -> int:
+async def _left_out(ctx: Context, root: str, query: search.ContentQuery) -> int:
     """How many secret files would have been searched. Whether the pattern is in them is nobody's business."""
     if query.path is not None:
         return 0
     guard = ctx.need(Guard)
     try:
-        named = await contents.among(rg(ctx), root, query, guard.search_names())
+        named = await search.among(rg(ctx), root, query, guard.search_names())
     except (BadGlob, OSError):  # the search itself says so
         return 0
     count = functools.partial(sum, (guard.secret(os.path.join(root, name)) for name in named))
@@ -268,8 +264,6 @@ def _short(text: str, most: int) -> str:
 
 
 def _bad_glob(args: GrepArgs) -> str:
-    from ferrule.support.globs import expand  # only a mistake pays for it
-
     try:
         expand(args.glob or "")
     except BadGlob:
@@ -278,9 +272,9 @@ def _bad_glob(args: GrepArgs) -> str:
 
 
 async def _unknown_kind(kind: str, ctx: Context) -> str:
-    from ferrule.support.near import near  # only a mistake pays for it
+    from ferrule.core.suggest import near  # only a mistake pays for it
 
-    known = await contents.kinds(rg(ctx))
+    known = await search.kinds(rg(ctx))
     ending = "*." + kind.rpartition(".")[2]
     meant = list(dict.fromkeys([name for name, globs in known.items() if ending in globs] + near(kind, known)))[:3]
     hint = f" Did you mean {' or '.join(meant)}?" if meant else " Use a glob of file names instead."

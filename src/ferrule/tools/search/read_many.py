@@ -5,19 +5,17 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from ferrule.core.access import Access
-from ferrule.core.args import Args
+from ferrule.core.content import FileText, ManyFiles, Picture
 from ferrule.core.errors import BadArguments
-from ferrule.core.outcomes import FileText, ManyFiles, Picture
-from ferrule.core.tool import Context, Tool
-from ferrule.support.beneath import describe, is_regular, read_all
-from ferrule.support.globs import BadGlob, escape, matcher
-from ferrule.support.threads import Threads
+from ferrule.core.tool import Args, Context, Tool
+from ferrule.files.globs import BadGlob, escape, matcher
+from ferrule.files.guard import Guard
+from ferrule.files.jail import Jail
+from ferrule.files.ledger import Ledger
+from ferrule.files.text import WHOLE_BYTES, Binary, TooFarError, window_in, window_of
+from ferrule.system.folder import describe, is_regular, read_all
+from ferrule.system.threads import Threads
 from ferrule.tools.search.patterns import found, start
-from ferrule.workspace.guarded import Guard
-from ferrule.workspace.ledger import Ledger
-from ferrule.workspace.paths import Jail
-from ferrule.workspace.textfile import Binary
-from ferrule.workspace.window import WHOLE_BYTES, TooFarError, window_in, window_of
 
 FOLDERS = (
     "node_modules,bower_components,__pycache__,site-packages,venv,env,dist,build,out,target,coverage,vendor"
@@ -207,11 +205,11 @@ async def _read(one: _Chosen, room: _Room, args: ReadManyArgs, ctx: Context) -> 
     content = await ctx.need(Threads).run(_content, one, room, args, ctx)
     if isinstance(content, FileText):
         return content
-    from ferrule.support import picture  # only calls that name one pay for it
+    from ferrule.documents import formats  # only calls that name one pay for it
 
     try:
-        fitted = await picture.fit(content)
-    except picture.BadPicture as error:
+        fitted = await formats.fit(content)
+    except formats.BadPicture as error:
         raise _Skipped(str(error)) from error
     if len(fitted.data) > room.picture_bytes:
         raise _Skipped("there is no room for another picture")
@@ -246,15 +244,15 @@ def _special(one: _Chosen, head: bytes, descriptor: int) -> bytes | None:
     """The bytes of a picture; None for what may be a text."""
     if head.startswith(b"%PDF-"):
         raise _Skipped("a PDF; read it by itself")
-    from ferrule.support import picture  # small, but not for every session
+    from ferrule.documents import formats  # small, but not for every session
 
-    if picture.kind(head) is None:
+    if formats.kind(head) is None:
         return None
     if not one.named:
         raise _Skipped("an image; name it outright to see it")
-    raw = read_all(descriptor, picture.SOURCE_BYTES)
-    if len(raw) > picture.SOURCE_BYTES:
-        raise _Skipped(str(picture.too_many_bytes(len(raw))))
+    raw = read_all(descriptor, formats.PICTURE_BYTES)
+    if len(raw) > formats.PICTURE_BYTES:
+        raise _Skipped(str(formats.too_many_bytes(len(raw))))
     return raw
 
 

@@ -5,21 +5,28 @@ import os
 import time
 
 from ferrule.core.access import Access
-from ferrule.core.args import Args
+from ferrule.core.content import CommandResult
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.outcomes import Ran
-from ferrule.core.tasks import Left
-from ferrule.core.tool import Context, Tool
-from ferrule.settings import Settings
-from ferrule.support.highlights import SHARE, block, highlighted, lacking
-from ferrule.support.limits import reached
-from ferrule.support.running import Finished
-from ferrule.support.tasks import Tasks
-from ferrule.tools.shell.carry import may_move, start_folder
-from ferrule.tools.shell.detach import detach
-from ferrule.tools.shell.offer import offered
-from ferrule.tools.shell.ports import told_ports
-from ferrule.tools.shell.starting import Begun, begin, check_room, leave, printed_lines, seen
+from ferrule.core.tool import Args, Context, Tool
+from ferrule.settings.schema import Settings
+from ferrule.system.command import Finished
+from ferrule.system.environment import reached
+from ferrule.system.highlights import SHARE, block, highlighted, lacking
+from ferrule.system.tasks import Tasks
+from ferrule.tools.shell.command import (
+    CommandStart,
+    begin,
+    check_room,
+    detach,
+    leave,
+    may_move,
+    offered,
+    printed_lines,
+    seen,
+    start_folder,
+    told_ports,
+)
+from ferrule.tools.shell.outcomes import Left
 
 
 class ShellArgs(Args, frozen=True, kw_only=True):
@@ -55,7 +62,7 @@ class ShellArgs(Args, frozen=True, kw_only=True):
     """Does it begin where the last one ended, unless it is told where?"""
 
 
-class Shell(Tool[ShellArgs, Ran | Left]):
+class Shell(Tool[ShellArgs, CommandResult | Left]):
     """A fresh shell per call. Nothing is left running that is not a task, and an exit code is not a failure."""
 
     name = "shell"
@@ -69,7 +76,7 @@ class Shell(Tool[ShellArgs, Ran | Left]):
         shell = "" if not _follows(args) else "moves" if may_move(args.command) else "follows"
         return (Access.command(args.command, cwd, shell=shell), Access.read(cwd))
 
-    async def run(self, args: ShellArgs, ctx: Context) -> Ran | Left:
+    async def run(self, args: ShellArgs, ctx: Context) -> CommandResult | Left:
         cwd, decided = _folder(args, ctx), next(access for access in ctx.touches if access.kind == "command")
         if decided.folder != cwd and decided.mode != "read":
             # What was decided on was this command in another folder, and there it may do something else.
@@ -83,7 +90,7 @@ class Shell(Tool[ShellArgs, Ran | Left]):
             return detach(args.command, ctx, cwd=cwd)
         return await offered(functools.partial(self._once, args, ctx, cwd), ctx, outside=args.outside)
 
-    async def _once(self, args: ShellArgs, ctx: Context, cwd: str, outside: bool) -> Ran | Left:  # noqa: FBT001 - `Once`
+    async def _once(self, args: ShellArgs, ctx: Context, cwd: str, outside: bool) -> CommandResult | Left:  # noqa: FBT001 - `Once`
         if args.background:
             check_room(ctx)
         begun = await begin(
@@ -107,11 +114,11 @@ class Shell(Tool[ShellArgs, Ran | Left]):
             outcome = await self._ended(begun, args, ctx)
         finally:
             begun.carrier.part(ctx)
-        if isinstance(outcome, Ran) and not was_stopped(outcome):
+        if isinstance(outcome, CommandResult) and not was_stopped(outcome):
             begun.carrier.carry(cwd, ctx)
         return outcome
 
-    async def _left(self, begun: Begun, args: ShellArgs, ctx: Context) -> Ran | Left:
+    async def _left(self, begun: CommandStart, args: ShellArgs, ctx: Context) -> CommandResult | Left:
         """A command that is left running, unless it ends at once."""
         begun_at = time.perf_counter()
         try:
@@ -127,7 +134,7 @@ class Shell(Tool[ShellArgs, Ran | Left]):
         task = leave(begun, ctx, args.description)
         return Left(seen(task, begun.running.news() if args.delay_seconds else ""))
 
-    async def _ended(self, begun: Begun, args: ShellArgs, ctx: Context) -> Ran | Left:
+    async def _ended(self, begun: CommandStart, args: ShellArgs, ctx: Context) -> CommandResult | Left:
         """A command that is waited for, until its time is up."""
         settings = ctx.need(Settings).shell
         begun_at = time.perf_counter()
@@ -166,7 +173,7 @@ class Shell(Tool[ShellArgs, Ran | Left]):
         )
 
 
-def was_stopped(outcome: Ran) -> bool:
+def was_stopped(outcome: CommandResult) -> bool:
     return outcome.timed_out_after is not None or outcome.quiet_after is not None
 
 
@@ -204,7 +211,7 @@ def _follows(args: ShellArgs) -> bool:
     return args.carry and args.cwd == "."
 
 
-def _ran(begun: Begun, args: ShellArgs, ctx: Context, *, took: float, stopped: bool = False) -> Ran:
+def _ran(begun: CommandStart, args: ShellArgs, ctx: Context, *, took: float, stopped: bool = False) -> CommandResult:
     finished = begun.running.finished()
     text = _kept(begun, finished, args, ctx)
     if finished.log_error:
@@ -218,10 +225,10 @@ def _ran(begun: Begun, args: ShellArgs, ctx: Context, *, took: float, stopped: b
     if limit := reached(begun.limits, finished.exit_code, finished.errors or finished.text):
         ctx.note(limit)
     lines = printed_lines(begun, finished)
-    return Ran(begun.command, begun.cwd, text, finished.exit_code, None, finished.errors, took, lines=lines)
+    return CommandResult(begun.command, begun.cwd, text, finished.exit_code, None, finished.errors, took, lines=lines)
 
 
-def _kept(begun: Begun, finished: Finished, args: ShellArgs, ctx: Context) -> str:
+def _kept(begun: CommandStart, finished: Finished, args: ShellArgs, ctx: Context) -> str:
     """What is shown of the output. The log is kept where that is not all."""
     found = begun.running.found
     if args.tail_bytes is None:

@@ -1,26 +1,152 @@
-"""Fetch pages of the web."""
+"""Fetch web pages, shorten them to fit, and optionally answer a question from them.
+
+A page that is cut is kept whole in the store of outputs, so nothing that was fetched is lost.
+
+A question is answered by a model that reads the pages, so that only its answer takes room in the conversation.
+That model has no tools: whatever the pages tell it, it can do nothing but answer.
+"""
 
 import asyncio
+import os
 import time
+from collections.abc import Sequence
 
 from ferrule.core.access import Access
-from ferrule.core.args import Args
+from ferrule.core.content import Picture
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.hosts_allowed import Verdict, hosts_allowed
-from ferrule.core.outcomes import Picture
-from ferrule.core.tool import Context, Tool
-from ferrule.core.web import Fetched, Missed, Moved, Page, PageKind, Shown
-from ferrule.settings import Settings
-from ferrule.support.web.address import Url, parsed, same_site, upgraded
-from ferrule.support.web.answer import Got, Redirected
-from ferrule.support.web.content import Content, Converter, Form, Unreadable
-from ferrule.support.web.errors import WebError
-from ferrule.support.web.kinds import decoded, judged
-from ferrule.support.web.plain import text_of
-from ferrule.support.web.web import Web
-from ferrule.tools.web.keeping import GIVEN_BYTES, MOST_BYTES, fitted, shortened
-from ferrule.tools.web.reading import answered
-from ferrule.workspace.addresses import Addresses
+from ferrule.core.services import Verdict, hosts_allowed
+from ferrule.core.subagents import Job, Subagent, Subagents, subagents
+from ferrule.core.tool import Args, Context, Tool
+from ferrule.sandbox.web_address import Url, WebError, parsed, same_site, upgraded
+from ferrule.settings.schema import Settings
+from ferrule.system.threads import Threads
+from ferrule.tools.web.body import decoded, judged
+from ferrule.tools.web.client import Got, Redirected, Web
+from ferrule.tools.web.content import Content, Converter, Form, UnreadablePage, text_of
+from ferrule.tools.web.conversation_addresses import Addresses
+from ferrule.tools.web.outcomes import CrossHostRedirect, Fetched, Missed, PageKind, WebPage, WebPicture
+
+MOST_BYTES = 262_144
+"""Of the text of all pages of one call, where a model reads them."""
+GIVEN_BYTES = 40_000
+"""The same where they go into the conversation: about 10,000 tokens."""
+
+Found = WebPage | WebPicture | CrossHostRedirect | Missed
+
+
+def shortened(found: Sequence[Found], most_bytes: int) -> tuple[Found, ...]:
+    """The pages with as much of their text as there is room for."""
+    room = _room([page.total_bytes if isinstance(page, WebPage) else 0 for page in found], most_bytes)
+    return tuple(_cut(page, room) if isinstance(page, WebPage) else page for page in found)
+
+
+async def fitted(found: Sequence[Found], ctx: Context, most_bytes: int) -> tuple[Found, ...]:
+    """The same; the whole of what is cut goes into the store of outputs, and the reply names what reads it there."""
+    cut = shortened(found, most_bytes)
+    if cut == tuple(found):
+        return cut
+    whole = "\n\n".join(_headed(page, len(found)) for page in found if isinstance(page, WebPage)).encode(
+        "utf-8", "replace"
+    )
+    path = ctx.new_log()
+    if path is not None:
+        try:
+            await ctx.need(Threads).finish(_write, path, whole)
+        except OSError as error:  # the disk is full, say: what was fetched is given all the same
+            ctx.note(f"The whole text is not kept: {error.strerror or error}.")
+        else:
+            ctx.keep_log(len(whole))
+    return cut
+
+
+def _room(sizes: Sequence[int], most_bytes: int) -> int:
+    """The bytes that each page may have: what short ones leave is shared by the others."""
+    left, waiting = most_bytes, sorted(size for size in sizes if size)
+    while waiting and waiting[0] <= left // len(waiting):
+        left -= waiting.pop(0)
+    return left // len(waiting) if waiting else most_bytes
+
+
+def _cut(page: WebPage, room: int) -> WebPage:
+    if page.total_bytes <= room:
+        return page
+    raw = page.text.encode("utf-8", "replace")[:room]
+    newline = raw.rfind(b"\n", len(raw) // 2)
+    text = (raw[: newline + 1] if newline >= 0 else raw).decode("utf-8", "ignore")
+    kept = len(text.encode("utf-8", "replace"))
+    why = f"The page has {page.total_bytes:,} bytes of text; these are the first {kept:,}."
+    return page._replace(text=text, why_partial=f"{page.why_partial} {why}".strip())
+
+
+def _headed(page: WebPage, count: int) -> str:
+    return page.text if count == 1 else f"{page.address}\n\n{page.text}"
+
+
+def _write(path: str, whole: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    with open(os.open(path, flags, 0o600), "wb") as file:
+        file.write(whole)
+
+
+_KIND = "web_fetch"
+_PROMPT = os.path.join(os.path.dirname(__file__), "reader.md")
+
+
+async def answered(fetched: Fetched, ctx: Context) -> Fetched:
+    """The same with an answer to its prompt, where there is one, pages to read, and somebody to read them."""
+    pages = tuple(page for page in fetched.pages if isinstance(page, WebPage))
+    if not fetched.prompt or not pages:
+        return fetched
+    settings, runs = ctx.need(Settings), subagents(ctx)
+    model, asked = _model(settings), _asked(fetched.prompt, pages)
+    agent = Subagent(name="reader", model=model, tools=(), system=_system(), role=_KIND, max_turns=1, mode="plan")
+    if why := _why_not(settings, runs, agent, asked):
+        ctx.note(f"This is the page itself and not an answer to the {ctx.param('prompt')}: {why}")
+        return fetched
+    ctx.progress("Reading the page")
+    try:
+        done = await runs.work(Job(agent, asked, description=f"Read {pages[0].address}"), ctx)
+    except ToolFailure as failure:
+        return _unanswered(fetched, failure.message, ctx)
+    if done.status != "completed" or not done.text.strip():
+        return _unanswered(fetched, done.why or f"it was {done.status} and said nothing.", ctx)
+    if done.reason != "end":
+        ctx.note(f"The answer is not complete: {done.why or done.reason}")
+    return fetched._replace(answer=done.text.strip(), model=done.model or model)
+
+
+def _why_not(settings: Settings, runs: Subagents, agent: Subagent, prompt: str) -> str:
+    """Why nobody reads the page, as a sentence; empty where somebody does."""
+    if not settings.web.answers:
+        return "answers are switched off (setting web.answers)."
+    if not runs.can_run:
+        return "no model can be asked here."
+    # A recording says what every model of its session said: where it says nothing about pages, none was asked.
+    if not agent.model and not runs.expects(agent, prompt):
+        return "the recording that is played has none."
+    return ""
+
+
+def _model(settings: Settings) -> str:
+    """The one that reads pages; empty where the session's own does."""
+    roles = settings.models.roles
+    return roles.get(_KIND, "") or roles.get("reader", "") or settings.models.small
+
+
+def _unanswered(fetched: Fetched, why: str, ctx: Context) -> Fetched:
+    ctx.note(f"This is the page itself: the model gave no answer to the {ctx.param('prompt')}. {why}")
+    return fetched
+
+
+def _asked(prompt: str, pages: tuple[WebPage, ...]) -> str:
+    shown = "\n\n".join(page.framed for page in pages)
+    return f"{shown}\n\nAnswer this from the {'page' if len(pages) == 1 else 'pages'} above:\n\n{prompt}"
+
+
+def _system() -> str:
+    with open(_PROMPT, encoding="utf-8") as file:
+        return file.read().strip()
+
 
 MOST_PAGES = 20
 MOST_SECONDS = 120.0
@@ -63,7 +189,7 @@ class WebFetch(Tool[WebFetchArgs, Fetched]):
             whys = "\n".join(f"{page.url}: {page.why}" for page in found if isinstance(page, Missed))
             raise ToolFailure(f"None of the {len(found)} addresses could be read.\n{whys}", code="unreadable")
         for page in found:
-            if isinstance(page, Page):
+            if isinstance(page, WebPage):
                 ctx.need(Addresses).read(page.url, page.text, is_private=page.is_private)
         fetched = await answered(Fetched(shortened(found, MOST_BYTES), prompt=args.prompt.strip()), ctx)
         pages = await fitted(found, ctx, MOST_BYTES if fetched.answer else GIVEN_BYTES)
@@ -87,7 +213,9 @@ def _parsed(url: str) -> Url:
         raise ToolFailure(error.message, code=error.code) from error
 
 
-async def _each(url: str, args: WebFetchArgs, ctx: Context, *, alone: bool) -> Page | Shown | Moved | Missed:
+async def _each(
+    url: str, args: WebFetchArgs, ctx: Context, *, alone: bool
+) -> WebPage | WebPicture | CrossHostRedirect | Missed:
     """What one address leads to. One of several that fails does not keep the others back."""
     try:
         return await _one(url, args, ctx)
@@ -97,12 +225,12 @@ async def _each(url: str, args: WebFetchArgs, ctx: Context, *, alone: bool) -> P
         return Missed(url, failure.message)
 
 
-async def _one(url: str, args: WebFetchArgs, ctx: Context) -> Page | Shown | Moved:
+async def _one(url: str, args: WebFetchArgs, ctx: Context) -> WebPage | WebPicture | CrossHostRedirect:
     began = time.perf_counter()
     try:
         got = await _reached(url, args, ctx)
         if isinstance(got, Redirected):
-            return Moved(url, got.to, got.status)
+            return CrossHostRedirect(url, got.to, got.status)
         if got.status >= _FAILED:
             raise ToolFailure(_complaint(url, got), code="http-error")
         content = await ctx.need(Converter).convert(
@@ -110,17 +238,17 @@ async def _one(url: str, args: WebFetchArgs, ctx: Context) -> Page | Shown | Mov
         )
     except WebError as error:
         raise ToolFailure(error.message, code=error.code) from error
-    except Unreadable as error:
+    except UnreadablePage as error:
         raise ToolFailure(str(error), code=error.code) from error
     for note in content.notes:
         ctx.note(note)
     return _shown(url, got, content, time.perf_counter() - began)
 
 
-def _shown(url: str, got: Got, content: Content, seconds: float) -> Page | Shown:
+def _shown(url: str, got: Got, content: Content, seconds: float) -> WebPage | WebPicture:
     if content.kind == "picture":
-        return Shown(url, got.address, Picture(got.address, content.media_type, content.data))
-    return Page(
+        return WebPicture(url, got.address, Picture(got.address, content.media_type, content.data))
+    return WebPage(
         url=url,
         address=got.address,
         kind=_KINDS[content.kind],

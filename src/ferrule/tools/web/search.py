@@ -3,19 +3,26 @@
 import os
 
 from ferrule.core.access import Access
-from ferrule.core.args import Args
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.tool import Context, Tool
-from ferrule.core.web import Link, Searched
-from ferrule.settings import Settings
-from ferrule.support.hosts import Bad
-from ferrule.support.web.errors import WebError
-from ferrule.support.web.search.api import DDGS, Backend
-from ferrule.support.web.search.backends import APIS, hosts, search
-from ferrule.support.web.search.domains import Domain, Domains, each
-from ferrule.support.web.search.result import MOST_RESULTS, Query, Result, merged
-from ferrule.support.web.web import Web
-from ferrule.workspace.addresses import Addresses
+from ferrule.core.tool import Args, Context, Tool
+from ferrule.sandbox.web_address import WebError
+from ferrule.settings.schema import Settings
+from ferrule.system.hosts import Bad
+from ferrule.tools.web.backends import APIS, hosts, search
+from ferrule.tools.web.client import Web
+from ferrule.tools.web.conversation_addresses import Addresses
+from ferrule.tools.web.outcomes import Link, Searched
+from ferrule.tools.web.search_api import (
+    DDGS,
+    MOST_RESULTS,
+    Domain,
+    Domains,
+    SearchBackend,
+    SearchResult,
+    WebQuery,
+    each,
+    merged,
+)
 
 _QUERY_CHARS = 400
 """The most that the APIs take."""
@@ -47,13 +54,13 @@ class WebSearch(Tool[WebSearchArgs, Searched]):
     async def run(self, args: WebSearchArgs, ctx: Context) -> Searched:
         settings = ctx.need(Settings)
         backend, wanted, domains = chosen_backend(settings), _results(args, settings, ctx), _domains(args, ctx)
-        found: list[tuple[Result, ...]] = []
+        found: list[tuple[SearchResult, ...]] = []
         missed: list[WebError] = []
         # One after the other: what costs nothing mostly allows one search a second.
         for words in _queries(args, ctx):
             ctx.progress(f"Searching for {words}")
             try:
-                found.append(await search(ctx.need(Web), backend, Query(words, wanted, domains)))
+                found.append(await search(ctx.need(Web), backend, WebQuery(words, wanted, domains)))
             except WebError as error:
                 missed.append(error)
                 break
@@ -68,12 +75,12 @@ class WebSearch(Tool[WebSearchArgs, Searched]):
         return Searched(args.query.strip(), links, backend.name)
 
 
-def chosen_backend(settings: Settings) -> Backend:
+def chosen_backend(settings: Settings) -> SearchBackend:
     """The back end that the user has set up, with its key."""
     chosen = settings.web.search
     name = chosen.key_env or (APIS[chosen.backend].key_env if chosen.backend in APIS else "")
     key = os.environ.get(name, "") if name else ""
-    return Backend(chosen.backend, chosen.url, key, name, settings.web.seconds, settings.web.proxy)
+    return SearchBackend(chosen.backend, chosen.url, key, name, settings.web.seconds, settings.web.proxy)
 
 
 def _queries(args: WebSearchArgs, ctx: Context) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
-from ferrule.support.web.search.api import Backend
+from ferrule.tools.web.search_api import SearchBackend
 from tests.models.server import Exchange, Play
 
 KEY = "key-of-nobody"
@@ -25,9 +25,9 @@ class Spoken(NamedTuple):
     """Is it asked as its documentation says? By the words, the number, and the allowed and blocked domains."""
     key_env: str = ""
 
-    def at(self, url: str, **more: Any) -> Backend:
+    def at(self, url: str, **more: Any) -> SearchBackend:
         given = {"key": KEY, "seconds": 10.0, **more}
-        return Backend(self.name, url, **given)
+        return SearchBackend(self.name, url, **given)
 
     def play(self, rows: list[tuple[str, str, str]]) -> Play:
         async def play(exchange: Exchange) -> None:

@@ -11,13 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.web.answer import Allowances, Got
-from ferrule.support.web.errors import WebError
-from ferrule.support.web.search.api import Backend
-from ferrule.support.web.search.backends import APIS, complaint, hosts, search
-from ferrule.support.web.search.domains import Domains, each
-from ferrule.support.web.search.result import Query, Result
-from ferrule.support.web.web import Web
+from ferrule.sandbox.web_address import WebError
+from ferrule.tools.web.backends import APIS, complaint_of, hosts, search
+from ferrule.tools.web.client import Allowances, Got, Web
+from ferrule.tools.web.search_api import Domains, SearchBackend, SearchResult, WebQuery, each
 from tests.models.server import Exchange, Server, serving
 
 from .spoken import ALL, BRAVE, EXA, GUIDE, KEY, OTHER, SEARXNG, TAVILY, THIRD, WITH_KEY, Spoken, saying
@@ -39,9 +36,9 @@ async def web() -> AsyncIterator[Web]:
     await web.close()
 
 
-async def failing(web: Web, backend: Backend) -> WebError:
+async def failing(web: Web, backend: SearchBackend) -> WebError:
     with pytest.raises(WebError) as raised:
-        await search(web, backend, Query("words", 8))
+        await search(web, backend, WebQuery("words", 8))
     assert raised.value.message.startswith("The web cannot be searched: ")
     assert raised.value.message.endswith(".")
     assert KEY not in raised.value.message
@@ -56,14 +53,14 @@ def test_every_back_end_of_the_settings_is_here():
 async def test_each_is_asked_as_its_documentation_says_and_all_results_have_one_form(web, server, spoken: Spoken):
     server.play(spoken.play([GUIDE, OTHER]))
 
-    found = await search(web, spoken.at(server.url), Query("how it wörks & why", 8))
+    found = await search(web, spoken.at(server.url), WebQuery("how it wörks & why", 8))
 
     (exchange,) = server.asked
     spoken.check(exchange, "how it wörks & why", 8, [], [])
     assert exchange.headers["accept"] == "application/json"
     assert found == (
-        Result("The Guide & more", "https://docs.example.org/guide?a=1#top", "How it works.", "2026-01-31"),
-        Result("Other", "https://other.example.net/", "Another page"),
+        SearchResult("The Guide & more", "https://docs.example.org/guide?a=1#top", "How it works.", "2026-01-31"),
+        SearchResult("Other", "https://other.example.net/", "Another page"),
     )
 
 
@@ -72,7 +69,7 @@ async def test_allowed_domains_are_asked_for_and_kept_to(web, server, spoken: Sp
     server.play(spoken.play([GUIDE, OTHER, THIRD, ("Evil", "https://evilexample.org/", "")]))
     domains = Domains(allowed=tuple(each(("example.org", "*.example.com"))))
 
-    found = await search(web, spoken.at(server.url), Query("words", 8, domains))
+    found = await search(web, spoken.at(server.url), WebQuery("words", 8, domains))
 
     spoken.check(server.asked[0], "words", 16, ["example.org", "example.com"], [])
     assert [result.url for result in found] == [GUIDE[1], THIRD[1]]
@@ -83,7 +80,7 @@ async def test_blocked_domains_are_asked_for_and_kept_out(web, server, spoken: S
     server.play(spoken.play([GUIDE, OTHER, THIRD]))
     domains = Domains(blocked=tuple(each(("example.org", "example.com"))))
 
-    found = await search(web, spoken.at(server.url), Query("words", 30, domains))
+    found = await search(web, spoken.at(server.url), WebQuery("words", 30, domains))
 
     spoken.check(server.asked[0], "words", 50, [], ["example.org", "example.com"])
     assert [result.url for result in found] == [OTHER[1]]
@@ -94,7 +91,7 @@ async def test_no_more_is_blocked_than_was_asked_for(web, server, spoken: Spoken
     server.play(spoken.play([GUIDE, OTHER, THIRD]))
     domains = Domains(blocked=tuple(each(("*.example.org", "example.com"))))
 
-    found = await search(web, spoken.at(server.url), Query("words", 8, domains))
+    found = await search(web, spoken.at(server.url), WebQuery("words", 8, domains))
 
     spoken.check(server.asked[0], "words", 16, [], ["example.com"])
     assert [result.url for result in found] == [OTHER[1], THIRD[1]]
@@ -104,20 +101,20 @@ async def test_no_more_is_blocked_than_was_asked_for(web, server, spoken: Spoken
 async def test_no_results_are_no_failure(web, server, spoken: Spoken):
     server.play(spoken.play([]))
 
-    assert await search(web, spoken.at(server.url), Query("words", 8)) == ()
+    assert await search(web, spoken.at(server.url), WebQuery("words", 8)) == ()
 
 
 async def test_an_answer_of_brave_without_pages_has_no_results(web, server):
     server.play(saying(200, {"type": "search", "query": {"original": "words"}}))
 
-    assert await search(web, BRAVE.at(server.url), Query("words", 8)) == ()
+    assert await search(web, BRAVE.at(server.url), WebQuery("words", 8)) == ()
 
 
 @pytest.mark.parametrize("spoken", EACH)
 async def test_more_than_was_asked_for_is_left_out(web, server, spoken: Spoken):
     server.play(spoken.play([(f"Page {number}", f"https://example.org/{number}", "") for number in range(60)]))
 
-    assert len(await search(web, spoken.at(server.url), Query("words", 3))) == 3
+    assert len(await search(web, spoken.at(server.url), WebQuery("words", 3))) == 3
 
 
 async def test_what_exa_has_no_highlights_for_is_said_by_its_text(web, server):
@@ -127,11 +124,11 @@ async def test_what_exa_has_no_highlights_for_is_said_by_its_text(web, server):
     ]
     server.play(saying(200, {"results": rows}))
 
-    found = await search(web, EXA.at(server.url), Query("words", 8))
+    found = await search(web, EXA.at(server.url), WebQuery("words", 8))
 
     assert found == (
-        Result("https://example.org/a", "https://example.org/a", "A text"),
-        Result("B", "https://example.org/b", "one … two"),
+        SearchResult("https://example.org/a", "https://example.org/a", "A text"),
+        SearchResult("B", "https://example.org/b", "one … two"),
     )
 
 
@@ -140,7 +137,7 @@ async def test_what_exa_has_no_highlights_for_is_said_by_its_text(web, server):
 async def test_an_address_may_be_given_with_or_without_its_path(web, server, spoken: Spoken, end):
     server.play(spoken.play([GUIDE]))
 
-    await search(web, spoken.at(server.url + end.replace("PATH", spoken.path)), Query("words", 8))
+    await search(web, spoken.at(server.url + end.replace("PATH", spoken.path)), WebQuery("words", 8))
 
     assert server.asked[0].path.partition("?")[0] == spoken.path
 
@@ -148,7 +145,7 @@ async def test_an_address_may_be_given_with_or_without_its_path(web, server, spo
 async def test_a_server_below_a_path_is_asked_there(web, server):
     server.play(SEARXNG.play([GUIDE]))
 
-    await search(web, SEARXNG.at(server.url + "/searx/"), Query("words", 8))
+    await search(web, SEARXNG.at(server.url + "/searx/"), WebQuery("words", 8))
 
     assert server.asked[0].path.startswith("/searx/search?")
 
@@ -379,21 +376,25 @@ async def test_a_back_end_that_echoes_the_key_does_not_get_it_into_a_message(web
 @pytest.mark.parametrize(
     ("backend", "said"),
     [
-        pytest.param(Backend("ddgs"), "", id="ddgs"),
-        pytest.param(Backend("brave", key=KEY), "", id="with-a-key"),
-        pytest.param(Backend("searxng", "http://localhost:8888"), "", id="with-an-address"),
-        pytest.param(Backend("brave"), "the environment variable BRAVE_API_KEY has none", id="no-key"),
-        pytest.param(Backend("exa", key_env="OTHER"), "the environment variable OTHER has none", id="other-variable"),
-        pytest.param(Backend("exa", key="ä" * 9), "has characters that no key has", id="no-such-key"),
-        pytest.param(Backend("searxng"), "Set web.search.url to its address", id="no-address"),
-        pytest.param(Backend("searxng", "localhost:8888"), "must be of the form https://", id="no-scheme"),
-        pytest.param(Backend("searxng", "http://localhost:99999"), "web.search.url does not fit.", id="no-such-port"),
-        pytest.param(Backend("tavily", "http://example.org", key=KEY), "Use https://.", id="in-the-clear"),
-        pytest.param(Backend("bing"), "there are ddgs, brave, tavily, exa, searxng.", id="no-such-back-end"),
+        pytest.param(SearchBackend("ddgs"), "", id="ddgs"),
+        pytest.param(SearchBackend("brave", key=KEY), "", id="with-a-key"),
+        pytest.param(SearchBackend("searxng", "http://localhost:8888"), "", id="with-an-address"),
+        pytest.param(SearchBackend("brave"), "the environment variable BRAVE_API_KEY has none", id="no-key"),
+        pytest.param(
+            SearchBackend("exa", key_env="OTHER"), "the environment variable OTHER has none", id="other-variable"
+        ),
+        pytest.param(SearchBackend("exa", key="ä" * 9), "has characters that no key has", id="no-such-key"),
+        pytest.param(SearchBackend("searxng"), "Set web.search.url to its address", id="no-address"),
+        pytest.param(SearchBackend("searxng", "localhost:8888"), "must be of the form https://", id="no-scheme"),
+        pytest.param(
+            SearchBackend("searxng", "http://localhost:99999"), "web.search.url does not fit.", id="no-such-port"
+        ),
+        pytest.param(SearchBackend("tavily", "http://example.org", key=KEY), "Use https://.", id="in-the-clear"),
+        pytest.param(SearchBackend("bing"), "there are ddgs, brave, tavily, exa, searxng.", id="no-such-back-end"),
     ],
 )
 def test_what_is_wrong_with_the_settings_shows_without_a_network(backend, said):
-    found = complaint(backend)
+    found = complaint_of(backend)
 
     assert bool(found) is bool(said)
     assert said in found
@@ -421,7 +422,7 @@ async def test_a_name_that_nobody_knows_is_said_to_be_unreachable():
 
     web = Web(Allowances(seconds=10), resolver=nobody)
 
-    error = await failing(web, Backend("brave", key=KEY))
+    error = await failing(web, SearchBackend("brave", key=KEY))
 
     assert error.code in {"no-such-host", "unreachable"}
     assert "api.search.brave.com could not be reached." in error.message
@@ -456,14 +457,14 @@ async def test_an_address_that_cannot_be_one_is_a_wrong_setting(web, spoken: Spo
 
 async def test_a_password_in_the_setting_is_not_repeated():
     with pytest.raises(WebError) as caught:
-        hosts(Backend("searxng", "https://somebody:secret@example.org/a"))
+        hosts(SearchBackend("searxng", "https://somebody:secret@example.org/a"))
 
     assert "secret" not in caught.value.message
     assert "web.search.url must have no user's name" in caught.value.message
 
 
 async def test_searxng_needs_an_address(web):
-    error = await failing(web, Backend("searxng"))
+    error = await failing(web, SearchBackend("searxng"))
 
     assert error.code == "bad-address"
     assert "Set web.search.url to its address" in error.message
@@ -481,13 +482,13 @@ async def test_a_key_does_not_travel_in_the_clear(web, spoken: Spoken, url):
 
 
 def test_the_hosts_that_are_asked_are_known_beforehand():
-    assert [hosts(Backend(name)) for name in ("brave", "tavily", "exa")] == [
+    assert [hosts(SearchBackend(name)) for name in ("brave", "tavily", "exa")] == [
         ("api.search.brave.com",),
         ("api.tavily.com",),
         ("api.exa.ai",),
     ]
-    assert hosts(Backend("searxng", "https://Search.Example.org:8443/x")) == ("search.example.org",)
-    assert "html.duckduckgo.com" in hosts(Backend("ddgs"))
+    assert hosts(SearchBackend("searxng", "https://Search.Example.org:8443/x")) == ("search.example.org",)
+    assert "html.duckduckgo.com" in hosts(SearchBackend("ddgs"))
 
 
 KEYS = st.sampled_from(
@@ -531,10 +532,10 @@ class Said:
 async def test_whatever_comes_is_results_within_the_domains_or_one_failure(spoken: Spoken, body, status):
     domains = Domains(allowed=tuple(each(("example.org",))))
     backend = spoken.at("https://search.example.net")
-    found: tuple[Result, ...] = ()
+    found: tuple[SearchResult, ...] = ()
 
     with contextlib.suppress(WebError):
-        found = await search(Said(body, status), backend, Query("words", 8, domains))  # type: ignore[arg-type]
+        found = await search(Said(body, status), backend, WebQuery("words", 8, domains))  # type: ignore[arg-type]
 
     assert len(found) <= 8
     for result in found:

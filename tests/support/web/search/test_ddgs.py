@@ -12,11 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ferrule.support.web.errors import WebError
-from ferrule.support.web.search import ddgs
-from ferrule.support.web.search.api import Backend
-from ferrule.support.web.search.domains import Domains, each
-from ferrule.support.web.search.result import Query, Result
+from ferrule.sandbox.web_address import WebError
+from ferrule.tools.web import backends
+from ferrule.tools.web.search_api import Domains, SearchBackend, SearchResult, WebQuery, each
 from tests.models.certificates import certificate
 
 from .proxying import Engines, duckduckgo, engines, mojeek
@@ -31,20 +29,20 @@ ROWS = (
 @pytest.fixture
 async def played(tmp_path, monkeypatch):
     monkeypatch.delenv("DDGS_PROXY", raising=False)
-    _, tls = certificate(tmp_path, *ddgs.ENGINES.values())
+    _, tls = certificate(tmp_path, *backends.ENGINES.values())
     async with engines(tls) as played:
         yield played
 
 
-async def found(played: Engines, query: Query, *, verify: bool | str = False, seconds: float = 20) -> Any:
-    return await ddgs.searched(Backend("ddgs", proxy=played.url, seconds=seconds), query, verify=verify)
+async def found(played: Engines, query: WebQuery, *, verify: bool | str = False, seconds: float = 20) -> Any:
+    return await backends.searched(SearchBackend("ddgs", proxy=played.url, seconds=seconds), query, verify=verify)
 
 
 def test_the_engines_are_those_of_the_installed_version():
     from ddgs.engines import ENGINES
 
-    assert ddgs.ENGINES.keys() <= ENGINES["text"].keys()
-    for name, host in ddgs.ENGINES.items():
+    assert backends.ENGINES.keys() <= ENGINES["text"].keys()
+    for name, host in backends.ENGINES.items():
         assert host.partition(".")[2] in ENGINES["text"][name].search_url
 
 
@@ -58,19 +56,19 @@ def test_the_engines_are_those_of_the_installed_version():
 async def test_results_are_read_from_the_page_of_an_engine(played, host, page):
     played.pages[host] = (200, page(*ROWS))
 
-    results = await found(played, Query("guide", 8))
+    results = await found(played, WebQuery("guide", 8))
 
     assert results == (
-        Result("The Guide & more", "https://docs.example.org/guide", "How it works & why."),
-        Result("Other", "https://example.net/other", "Another guide"),
+        SearchResult("The Guide & more", "https://docs.example.org/guide", "How it works & why."),
+        SearchResult("Other", "https://example.net/other", "Another guide"),
     )
-    assert {asked for asked, _ in played.asked} <= set(ddgs.ENGINES.values())
+    assert {asked for asked, _ in played.asked} <= set(backends.ENGINES.values())
 
 
 async def test_domains_are_asked_for_and_filtered(played):
     played.pages["www.mojeek.com"] = (200, mojeek(*ROWS))
 
-    results = await found(played, Query("guide", 8, Domains(allowed=tuple(each(("example.net",))))))
+    results = await found(played, WebQuery("guide", 8, Domains(allowed=tuple(each(("example.net",))))))
 
     assert [result.url for result in results] == ["https://example.net/other"]
     assert any("site%3Aexample.net" in line for _, line in played.asked)
@@ -79,14 +77,14 @@ async def test_domains_are_asked_for_and_filtered(played):
 async def test_no_results_are_no_failure(played):
     played.pages["www.mojeek.com"] = (200, "<html><body>Nothing.</body></html>")
 
-    assert await found(played, Query("guide", 8)) == ()
+    assert await found(played, WebQuery("guide", 8)) == ()
 
 
 async def test_a_page_that_is_no_page_of_results_is_said_to_be_one(played):
     played.pages["www.startpage.com"] = (200, "")
 
     with pytest.raises(WebError, match="was not understood") as raised:
-        await found(played, Query("guide", 8))
+        await found(played, WebQuery("guide", 8))
 
     assert raised.value.code == "bad-answer"
 
@@ -95,7 +93,7 @@ async def test_a_certificate_that_nobody_signed_is_not_believed(played):
     played.pages["www.mojeek.com"] = (200, mojeek(*ROWS))
 
     with pytest.raises(WebError, match="could not be reached") as raised:
-        await found(played, Query("guide", 8), verify=True)
+        await found(played, WebQuery("guide", 8), verify=True)
 
     assert raised.value.code == "unreachable"
     assert all(line == "" or "guide" not in line for _, line in played.asked)
@@ -103,7 +101,9 @@ async def test_a_certificate_that_nobody_signed_is_not_believed(played):
 
 async def test_without_a_network_it_says_so(played):
     with pytest.raises(WebError) as raised:
-        await ddgs.searched(Backend("ddgs", proxy="http://127.0.0.1:1", seconds=20), Query("secret words", 8))
+        await backends.searched(
+            SearchBackend("ddgs", proxy="http://127.0.0.1:1", seconds=20), WebQuery("secret words", 8)
+        )
 
     assert raised.value.code == "unreachable"
     assert raised.value.message.startswith("The web cannot be searched: the search engines could not be reached")
@@ -116,7 +116,7 @@ async def test_the_library_s_own_variable_for_a_proxy_is_nobody_s_business(playe
     monkeypatch.setenv("DDGS_PROXY", played.url)
 
     with contextlib.suppress(WebError):
-        await ddgs.searched(Backend("ddgs", seconds=5), Query("guide", 8), verify=False)
+        await backends.searched(SearchBackend("ddgs", seconds=5), WebQuery("guide", 8), verify=False)
 
     assert played.asked == []
 
@@ -126,20 +126,20 @@ async def test_the_proxy_of_the_settings_goes_before_that_of_the_environment(pla
     played.pages["www.mojeek.com"] = (200, mojeek(*ROWS))
     monkeypatch.setenv(name, "http://127.0.0.1:1")
 
-    assert len(await found(played, Query("guide", 8))) == 2
+    assert len(await found(played, WebQuery("guide", 8))) == 2
 
 
 def test_a_package_that_is_missing_shows_beforehand(monkeypatch):
-    assert ddgs.complaint() == ""
+    assert backends.complaint() == ""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "pip install 'ferrule[web]'" in ddgs.complaint()
+    assert "pip install 'ferrule[web]'" in backends.complaint()
 
 
 async def test_engines_that_say_nothing_are_given_up(played):
     played.stall = asyncio.Event()
 
     with pytest.raises(WebError) as raised:
-        await found(played, Query("guide", 8), seconds=0.6)
+        await found(played, WebQuery("guide", 8), seconds=0.6)
 
     assert raised.value.code == "timed-out"
     played.stall.set()
@@ -147,7 +147,7 @@ async def test_engines_that_say_nothing_are_given_up(played):
 
 async def test_cancelling_does_not_wait_for_the_thread(played):
     played.stall = asyncio.Event()
-    task = asyncio.create_task(found(played, Query("guide", 8)))
+    task = asyncio.create_task(found(played, WebQuery("guide", 8)))
     await asyncio.wait_for(played.reached.wait(), 20)
 
     task.cancel()
@@ -169,7 +169,7 @@ async def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", missing)
 
     with pytest.raises(WebError) as raised:
-        await ddgs.searched(Backend("ddgs", seconds=20), Query("guide", 8))
+        await backends.searched(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
 
     assert raised.value.code == "no-package"
     assert "pip install 'ferrule[web]'" in raised.value.message
@@ -187,7 +187,7 @@ async def test_whatever_it_raises_is_a_failure_of_the_search(monkeypatch, error)
     monkeypatch.setattr("ddgs.ddgs.DDGS.text", broken)
 
     with pytest.raises(WebError) as raised:
-        await ddgs.searched(Backend("ddgs", seconds=20), Query("guide", 8))
+        await backends.searched(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
 
     assert raised.value.code == "bad-answer"
     assert type(error).__name__ in raised.value.message
@@ -205,20 +205,20 @@ JSON = st.recursive(
 async def test_whatever_it_gives_is_a_result_or_a_failure(monkeypatch, given):
     with monkeypatch.context() as patched:
         patched.setattr("ddgs.ddgs.DDGS.text", lambda *args, **kwargs: given)
-        results: tuple[Result, ...] = ()
+        results: tuple[SearchResult, ...] = ()
         with contextlib.suppress(WebError):
-            results = await ddgs.searched(Backend("ddgs", seconds=20), Query("guide", 8))
+            results = await backends.searched(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
     assert all(result.url.startswith(("https://", "http://")) for result in results)
 
 
 PROGRAM = """
 import asyncio, sys
-from ferrule.support.web.search import ddgs
-from ferrule.support.web.search.api import Backend
-from ferrule.support.web.search.result import Query
+from ferrule.tools.web import backends as ddgs
+from ferrule.tools.web.search_api import SearchBackend
+from ferrule.tools.web.search_api import WebQuery
 
 async def main():
-    task = asyncio.create_task(ddgs.searched(Backend("ddgs", proxy=sys.argv[1], seconds=1.5), Query("x", 8)))
+    task = asyncio.create_task(ddgs.searched(SearchBackend("ddgs", proxy=sys.argv[1], seconds=1.5), WebQuery("x", 8)))
     await asyncio.to_thread(sys.stdin.readline)
     task.cancel()
     print("ended")

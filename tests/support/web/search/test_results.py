@@ -4,9 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.support.hosts import Bad, target
-from ferrule.support.web.search.domains import Domains, domain, each
-from ferrule.support.web.search.result import MOST_RESULTS, Query, Result, Row, address, date, merged, plain, tidied
+from ferrule.system.hosts import Bad, target
+from ferrule.tools.web.search_api import (
+    MOST_RESULTS,
+    Domains,
+    Row,
+    SearchResult,
+    WebQuery,
+    address,
+    date,
+    domain,
+    each,
+    merged,
+    plain,
+    tidied,
+)
 
 
 def row(url: object, title: object = "Title", snippet: object = "", published: object = "") -> Row:
@@ -163,24 +175,24 @@ def test_a_page_comes_once_and_only_pages_come():
         row(None),
     ]
 
-    found = tidied(rows, Query("x", 10))
+    found = tidied(rows, WebQuery("x", 10))
 
     assert found == (
-        Result("A", "https://example.org/a#one"),
-        Result("https://example.org/b", "https://example.org/b"),
+        SearchResult("A", "https://example.org/a#one"),
+        SearchResult("https://example.org/b", "https://example.org/b"),
     )
 
 
 def test_there_are_never_more_than_was_asked_for_and_never_more_than_fifty():
     rows = [row(f"https://example.org/{number}") for number in range(200)]
 
-    assert len(tidied(rows, Query("x", 3))) == 3
-    assert len(tidied(rows, Query("x", 100))) == MOST_RESULTS
+    assert len(tidied(rows, WebQuery("x", 3))) == 3
+    assert len(tidied(rows, WebQuery("x", 100))) == MOST_RESULTS
 
 
 def test_lists_are_merged_in_turns():
-    def of(*names: str) -> tuple[Result, ...]:
-        return tuple(Result(name, f"https://example.org/{name}") for name in names)
+    def of(*names: str) -> tuple[SearchResult, ...]:
+        return tuple(SearchResult(name, f"https://example.org/{name}") for name in names)
 
     found = merged([of("a", "b", "c"), of("d"), of("a", "e")], 4)
 
@@ -199,7 +211,7 @@ def test_a_result_is_inside_exactly_where_its_last_labels_are_a_domains(domains,
 
     inside = any(host == one or host.endswith(f".{one}") for one in domains)
 
-    assert bool(tidied([row(f"https://{host}/")], Query("x", 5, wanted))) is (inside is not block)
+    assert bool(tidied([row(f"https://{host}/")], WebQuery("x", 5, wanted))) is (inside is not block)
 
 
 @given(st.text() | st.from_regex(r"https?://[^/]{0,20}(/.{0,20})?", fullmatch=True))

@@ -22,6 +22,7 @@ NEVER: Mapping[str, str] = {name: why for why, names in _NEVER.items() for name 
 def rows() -> Mapping[str, Form]:
     """Program, or program and sub-commands → what may follow."""
     from ferrule.permissions.shell.tables import (
+        archives,
         build,
         containers,
         files,
@@ -29,11 +30,10 @@ def rows() -> Mapping[str, Form]:
         gitchanges,
         network,
         node,
-        packing,
         python,
         system,
         text,
     )
 
-    subjects = (files, text, git, gitchanges, packing, system, network, python, node, build, containers)
+    subjects = (files, text, git, gitchanges, archives, system, network, python, node, build, containers)
     return {name: form for subject in subjects for names, form in subject.ROWS.items() for name in names.split(", ")}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from ferrule.permissions.shell.form import Form, Given, Judged
+from ferrule.permissions.shell.form import ArgumentAnalysis, CommandArguments, Form
 
 _MAKE_DANGERS = (
     "-f --file --makefile -I --include-dir --eval= loads rules; -E= evaluates text; -e --environment-overrides="
@@ -44,23 +44,23 @@ _BELOW = r"(?!(?:\S*/)?\.\.(?:/|$))(?:\w[\w./-]*|\.(?:/[\w./-]*)?)"
 """A package below this folder, or one by its name; `./...` is all of them."""
 
 
-def _targets(given: Given) -> Judged:
+def _targets(given: CommandArguments) -> ArgumentAnalysis:
     """A word with `=` sets a variable, which may name a program that runs."""
     plain = r"(?:V|VERBOSE|DEBUG|CI|JOBS|TESTS?|PROFILE|VERSION|TAG)=[\w.-]*"
     sets = any("=" in word.text and not re.fullmatch(plain, word.text) for word in given.operands)
-    return Judged("make sets a variable that may name a program" if sets else "")
+    return ArgumentAnalysis("make sets a variable that may name a program" if sets else "")
 
 
-def _packages(given: Given) -> Judged:
+def _packages(given: CommandArguments) -> ArgumentAnalysis:
     """A package that is not below this folder is fetched from elsewhere."""
     name = given.operands[0].text if given.operands and given.operands[0].known else ""
     plain = re.fullmatch(_BELOW, name) and (name.startswith(".") or name.endswith(".go"))
-    return Judged("" if plain else "go run takes a package from elsewhere")
+    return ArgumentAnalysis("" if plain else "go run takes a package from elsewhere")
 
 
-def _gofmt(given: Given) -> Judged:
+def _gofmt(given: CommandArguments) -> ArgumentAnalysis:
     files = tuple(word.text for word in given.operands if word.known)
-    return Judged(writes=files if given.has("-w") else ())
+    return ArgumentAnalysis(writes=files if given.has("-w") else ())
 
 
 _CARGO_SUBS = ("build", "b", "check", "c", "test", "t", "clippy", "run", "r", "bench", "doc", "nextest", "miri")

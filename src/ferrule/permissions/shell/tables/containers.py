@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from ferrule.permissions.shell.form import Form, Given, Judged
+from ferrule.permissions.shell.form import ArgumentAnalysis, CommandArguments, Form
 
 _ELSEWHERE = (
     "-H --host -c --context --config --tlscacert= takes another machine; -v --volume --mount --privileged --device"
@@ -28,31 +28,31 @@ def _terraform(*subs: str) -> str:
     return ", ".join(f"{name} {sub}" for name in ("terraform", "tofu") for sub in subs)
 
 
-def _cluster(given: Given) -> Judged:
+def _cluster(given: CommandArguments) -> ArgumentAnalysis:
     words = " ".join(word.text for word in given.operands)
     tells = re.search(r"(?i)\bsecrets?\b|(?:^| )all(?: |$)|,", words)
-    return Judged("kubectl tells secrets with such a word" if tells else "")
+    return ArgumentAnalysis("kubectl tells secrets with such a word" if tells else "")
 
 
-def _sqlite(given: Given) -> Judged:
+def _sqlite(given: CommandArguments) -> ArgumentAnalysis:
     statements = given.operands[1:]
     if any(word.text.startswith("file:") for word in given.operands[:1]):
-        return Judged("sqlite3 takes such a name for an address, which leads anywhere")
+        return ArgumentAnalysis("sqlite3 takes such a name for an address, which leads anywhere")
     if not statements:
-        return Judged("sqlite3 runs whatever it reads")
+        return ArgumentAnalysis("sqlite3 runs whatever it reads")
     if any(not word.known for word in statements):
-        return Judged("sqlite3's statement is not certain")
+        return ArgumentAnalysis("sqlite3's statement is not certain")
     plain = all(re.fullmatch(r"(?is)\s*(select|explain|with|\.schema|\.tables)\b.*", word.text) for word in statements)
     odd = any(re.search(_SQL, word.text) for word in statements)
     # Otherwise it may write a journal, or a new file where there is none.
-    return Judged(
+    return ArgumentAnalysis(
         "" if plain and not odd else "sqlite3 may write, load or run with such a statement",
         harmless=given.has("-readonly"),
     )
 
 
-def _psql(given: Given) -> Judged:
-    return Judged("psql runs whatever it reads" if not given.has("-l", "--list", "-V", "--version") else "")
+def _psql(given: CommandArguments) -> ArgumentAnalysis:
+    return ArgumentAnalysis("psql runs whatever it reads" if not given.has("-l", "--list", "-V", "--version") else "")
 
 
 _COMPOSE = " -f:r --file:r -p:x --project-name:x --profile:x"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from ferrule.permissions.shell.form import Form, Given, Judged
+from ferrule.permissions.shell.form import ArgumentAnalysis, CommandArguments, Form
 from ferrule.permissions.shell.line import Word
 
 _FIND_DANGERS = (
@@ -20,35 +20,35 @@ _DEEP = r"-[A-Za-z]*[rRd]|--(?:dereference-)?recursive|--directories"
 _MODE = "0?[0-7]{3}|[ugoa]*[+=-][rwxX]+(,[ugoa]*[+=-][rwxX]+)*"
 
 
-def _cd(given: Given) -> Judged:
+def _cd(given: CommandArguments) -> ArgumentAnalysis:
     plain = len(given.operands) == 1 and given.operands[0].text not in {"-", ""}
-    return Judged(doubt="" if plain else "cd leads to a folder that is not named")
+    return ArgumentAnalysis(doubt="" if plain else "cd leads to a folder that is not named")
 
 
-def _command(given: Given) -> Judged:
-    return Judged(doubt="" if given.has("-v", "-V") else "command runs another command")
+def _command(given: CommandArguments) -> ArgumentAnalysis:
+    return ArgumentAnalysis(doubt="" if given.has("-v", "-V") else "command runs another command")
 
 
-def _dd(given: Given) -> Judged:
+def _dd(given: CommandArguments) -> ArgumentAnalysis:
     parts = [word.text.partition("=") for word in given.operands]
     listed = {"if", "of", "bs", "count", "skip", "seek", "status", "conv", "ibs", "obs"}
     if any(name not in listed or not value for name, _, value in parts):
-        return Judged("dd is not known with such a word")
+        return ArgumentAnalysis("dd is not known with such a word")
     reads = tuple(value for name, _, value in parts if name == "if")
-    return Judged(reads=reads, writes=tuple(value for name, _, value in parts if name == "of"))
+    return ArgumentAnalysis(reads=reads, writes=tuple(value for name, _, value in parts if name == "of"))
 
 
-def copied(given: Given) -> Judged:
+def copied(given: CommandArguments) -> ArgumentAnalysis:
     """What is copied into a folder keeps its name there."""
     spread = given.has("-T", "--no-target-directory")
     sources = [word.text for word in given.operands[:-1] if word.known]
     into = tuple(f"{text}/." if spread else text for text in sources)
-    return Judged(writes=(".",) if len(given.operands) == 1 else (), into=into)
+    return ArgumentAnalysis(writes=(".",) if len(given.operands) == 1 else (), into=into)
 
 
-def _ln(given: Given) -> Judged:
+def _ln(given: CommandArguments) -> ArgumentAnalysis:
     """With one operand the link is made in the folder where it runs."""
-    return Judged(writes=(".",) if len(given.operands) == 1 else ())
+    return ArgumentAnalysis(writes=(".",) if len(given.operands) == 1 else ())
 
 
 def _without_reading(words: Sequence[Word]) -> list[Word]:
@@ -79,22 +79,22 @@ def _without_reading(words: Sequence[Word]) -> list[Word]:
     return kept
 
 
-def _find(given: Given) -> Judged:
+def _find(given: CommandArguments) -> ArgumentAnalysis:
     """Who reads what it finds reads the files that have the name that it looks for."""
     if not given.has(READING, f"{READING}-named"):
-        return Judged(unruled=_RUNS if given.has(f"{READING}-names") else "")
+        return ArgumentAnalysis(unruled=_RUNS if given.has(f"{READING}-names") else "")
     names = [word.text if word.known else "*" for word in given.values("-name")]
-    return Judged(deep=True, only=() if given.has(READING) else tuple(names[:1]), unruled=_RUNS)
+    return ArgumentAnalysis(deep=True, only=() if given.has(READING) else tuple(names[:1]), unruled=_RUNS)
 
 
-def _fd(given: Given) -> Judged:
+def _fd(given: CommandArguments) -> ArgumentAnalysis:
     """The first operand is a pattern, the others are folders."""
-    return Judged(reads=tuple(word.text for word in given.operands[1:] if word.known) or (".",))
+    return ArgumentAnalysis(reads=tuple(word.text for word in given.operands[1:] if word.known) or (".",))
 
 
-def _date(given: Given) -> Judged:
+def _date(given: CommandArguments) -> ArgumentAnalysis:
     plain = all(re.fullmatch(r"\+(?s:.*)", word.text) for word in given.operands)
-    return Judged("" if plain else "date sets the clock with such a word")
+    return ArgumentAnalysis("" if plain else "date sets the clock with such a word")
 
 
 ROWS: Mapping[str, Form] = {

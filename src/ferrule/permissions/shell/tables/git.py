@@ -1,13 +1,13 @@
 """Rows of git's sub-commands that look at a repository.
 
 That git runs what the repository's settings choose is not told by arguments: whoever runs it hardens it
-(`support/git_environment.py`). Flags with which that would not hold are among the dangers.
+(`git/environment.py`). Flags with which that would not hold are among the dangers.
 """
 
 import re
 from collections.abc import Callable, Mapping
 
-from ferrule.permissions.shell.form import Form, Given, Judged
+from ferrule.permissions.shell.form import ArgumentAnalysis, CommandArguments, Form
 
 DANGERS = (
     "-c --config-env= changes settings; --exec-path= takes programs from another folder; -p --paginate= runs a"
@@ -48,57 +48,61 @@ _LIST = (
 )
 
 
-def _format(given: Given) -> Judged:
+def _format(given: CommandArguments) -> ArgumentAnalysis:
     """A format that asks for signatures has git run the program that checks them."""
     texts = [value.text for value in given.values("--format", "--pretty", "--sort") if value.known]
     files = tuple(value.text.rpartition(":")[2] for value in given.values("-L") if ":" in value.text)
     if any(re.search(r"%G|signature", text) for text in texts):
-        return Judged("git runs a program to check signatures for a format")
-    return Judged(reads=files)
+        return ArgumentAnalysis("git runs a program to check signatures for a format")
+    return ArgumentAnalysis(reads=files)
 
 
-def _more(*flags: str) -> Callable[[Given], Judged]:
+def _more(*flags: str) -> Callable[[CommandArguments], ArgumentAnalysis]:
     """With one of these flags it tells more than names: what is in the files, or hashes of it."""
 
-    def check(given: Given) -> Judged:
-        return Judged(deep=given.has(*flags))
+    def check(given: CommandArguments) -> ArgumentAnalysis:
+        return ArgumentAnalysis(deep=given.has(*flags))
 
     return check
 
 
-def _branch(given: Given) -> Judged:
+def _branch(given: CommandArguments) -> ArgumentAnalysis:
     """It lists only where nothing is named, or where a flag says so."""
     lists = given.has("--list", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at")
     plain = not given.operands or lists or given.has("--show-current")
     return _format(given)._replace(harmless=plain)
 
 
-def _tag(given: Given) -> Judged:
+def _tag(given: CommandArguments) -> ArgumentAnalysis:
     lists = given.has("-l", "--list", "-n", "--contains", "--no-contains", "--merged", "--no-merged", "--points-at")
     return _format(given)._replace(harmless=not given.operands or lists)
 
 
-def _symbolic(given: Given) -> Judged:
-    return Judged(harmless=len(given.operands) == 1)
+def _symbolic(given: CommandArguments) -> ArgumentAnalysis:
+    return ArgumentAnalysis(harmless=len(given.operands) == 1)
 
 
-def _reflog(given: Given) -> Judged:
+def _reflog(given: CommandArguments) -> ArgumentAnalysis:
     first = given.operands[0].text if given.operands else ""
     changes = first in {"expire", "delete", "drop", "write"}
-    return Judged("git reflog changes what it keeps with such a word") if changes else _format(given)
+    return ArgumentAnalysis("git reflog changes what it keeps with such a word") if changes else _format(given)
 
 
 _PLAIN = r"user\.(name|email)|core\.(bare|autocrlf|eol|ignorecase)|init\.defaultbranch|branch\.[\w/-]+\.(remote|merge)"
 """Settings that tell nothing."""
 
 
-def _config(given: Given) -> Judged:
+def _config(given: CommandArguments) -> ArgumentAnalysis:
     """Settings may hold passwords in the addresses of others; one named setting of these few does not."""
     names = [word.text for word in given.operands]
     reads = given.has("--get", "--get-all") or names[:1] == ["get"]
     if not names or not all(re.fullmatch(_PLAIN, name.lower()) for name in names if name != "get"):
-        return Judged("git config may change settings or tell passwords")
-    return Judged() if reads or len(names) == 1 else Judged("git config changes settings with such words")
+        return ArgumentAnalysis("git config may change settings or tell passwords")
+    return (
+        ArgumentAnalysis()
+        if reads or len(names) == 1
+        else ArgumentAnalysis("git config changes settings with such words")
+    )
 
 
 ROWS: Mapping[str, Form] = {

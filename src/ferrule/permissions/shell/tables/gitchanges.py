@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ferrule.permissions.shell.form import Form, Given, Judged
+from ferrule.permissions.shell.form import ArgumentAnalysis, CommandArguments, Form
 from ferrule.permissions.shell.tables.git import DANGERS, LOG
 
 _MERGES = (
@@ -19,9 +19,9 @@ _FETCHES = (
 _EDITOR = DANGERS + ("; -e --edit -i --interactive= runs an editor; -S --gpg-sign= runs a program")
 
 
-def _paths(given: Given) -> Judged:
+def _paths(given: CommandArguments) -> ArgumentAnalysis:
     """The words may name files, which are then replaced."""
-    return Judged(writes=tuple(word.text for word in given.operands if word.known and word.text != "-"))
+    return ArgumentAnalysis(writes=tuple(word.text for word in given.operands if word.known and word.text != "-"))
 
 
 def _change(flags: str, operands: str = "rev*", *, more: str = "", hooks: bool = True, paths: bool = False) -> Form:

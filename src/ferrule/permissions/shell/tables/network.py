@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from ferrule.permissions.shell.form import Form, Given, Judged
+from ferrule.permissions.shell.form import ArgumentAnalysis, CommandArguments, Form
 
 _CURL = (
     "-sSLfiIvgGN#46 -X:x -H:x -d:x -F:x -A:x -e:x -m:n -w:x -u:x -r:x -o:=/dev/null|- --silent --show-error"
@@ -17,40 +17,40 @@ _CURL = (
 )
 
 
-def _curl(given: Given) -> Judged:
+def _curl(given: CommandArguments) -> ArgumentAnalysis:
     texts = given.values("-H", "--header", "-d", "--data", "--data-binary", "--json", "-w", "--write-out")
     if any(not text.known and not text.start for text in texts) or any(text.text.startswith("@") for text in texts):
-        return Judged("curl may send or read a file that is named in a flag")
+        return ArgumentAnalysis("curl may send or read a file that is named in a flag")
     if any(re.match(r"[\w\[\]-]*@", text.text) for text in given.values("--data-urlencode")):
-        return Judged("curl sends a file with --data-urlencode")
+        return ArgumentAnalysis("curl sends a file with --data-urlencode")
     if any(re.search(r"[@<]", text.text) or not text.known for text in given.values("-F", "--form")):
-        return Judged("curl sends a file with -F")
+        return ArgumentAnalysis("curl sends a file with -F")
     if any("%output" in text.text or "%{stderr" in text.text for text in given.values("-w", "--write-out")):
-        return Judged("curl writes a file with -w")
+        return ArgumentAnalysis("curl writes a file with -w")
     for word in (*given.operands, *given.values("--url")):
         scheme, mark, _ = word.text.partition("://")
         if not word.known or (mark and scheme.lower() not in {"http", "https"}) or re.match(r"(?i)file:", word.text):
-            return Judged(f"curl may read more than the web at {word.text}")
-    return Judged()
+            return ArgumentAnalysis(f"curl may read more than the web at {word.text}")
+    return ArgumentAnalysis()
 
 
-def _wget(given: Given) -> Judged:
+def _wget(given: CommandArguments) -> ArgumentAnalysis:
     printed = given.has("--spider", "-O", "--output-document")  # their values are listed: `-` and /dev/null
-    return Judged("" if printed else "wget writes a file")
+    return ArgumentAnalysis("" if printed else "wget writes a file")
 
 
-def _ssh(given: Given) -> Judged:
+def _ssh(given: CommandArguments) -> ArgumentAnalysis:
     if not given.operands or not given.operands[0].known:
-        return Judged("ssh has no host that is certain")
+        return ArgumentAnalysis("ssh has no host that is certain")
     if given.operands[0].text.startswith("-"):
-        return Judged("ssh could take its host for a flag")
-    return Judged("ssh hands over words that only the shell knows" if not given.certain else "")
+        return ArgumentAnalysis("ssh could take its host for a flag")
+    return ArgumentAnalysis("ssh hands over words that only the shell knows" if not given.certain else "")
 
 
-def _rsync(given: Given) -> Judged:
+def _rsync(given: CommandArguments) -> ArgumentAnalysis:
     """With a slash at its end a folder stands for all that is in it."""
     sources = [word.text for word in given.operands[:-1] if word.known]
-    return Judged(into=tuple(f"{text}." if text.endswith("/") else text for text in sources))
+    return ArgumentAnalysis(into=tuple(f"{text}." if text.endswith("/") else text for text in sources))
 
 
 _FILES = (

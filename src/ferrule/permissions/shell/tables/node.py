@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from ferrule.permissions.shell.form import Form, Given, Judged
+from ferrule.permissions.shell.form import ArgumentAnalysis, CommandArguments, Form
 
 _SCRIPT_SHELL = (
     "--script-shell --shell= runs a program; --prefix -C --dir --cwd= takes another project; --node-options= runs"
@@ -23,34 +23,34 @@ _NAME = r"(?:@[A-Za-z0-9_~][\w.~-]*/)?[A-Za-z0-9_~][\w.~-]*(?:@[\^~]?[\w.*-]+)?"
 """A package by its name: a path, an address or an alias would be taken from elsewhere."""
 
 
-def _script(given: Given) -> Judged:
+def _script(given: CommandArguments) -> ArgumentAnalysis:
     if given.has("-v", "--version", "--test") and not any(word.text == "-" for word in given.operands):
-        return Judged()
+        return ArgumentAnalysis()
     if not given.operands or given.operands[0].text == "-":
-        return Judged("an interpreter without a script runs whatever it reads")
-    return Judged()
+        return ArgumentAnalysis("an interpreter without a script runs whatever it reads")
+    return ArgumentAnalysis()
 
 
 def _written(*flags: str) -> Form:
     """A checker that writes what it is given where one of the flags says so."""
 
-    def check(given: Given) -> Judged:
+    def check(given: CommandArguments) -> ArgumentAnalysis:
         files = tuple(word.text for word in given.operands if word.known) or (".",)
-        return Judged(writes=files if given.has(*flags) else ())
+        return ArgumentAnalysis(writes=files if given.has(*flags) else ())
 
     return Form(operands="read*", here=True, deep=True, project=True, check=check)
 
 
-def _tests(given: Given) -> Judged:
+def _tests(given: CommandArguments) -> ArgumentAnalysis:
     """What is handed to tests names more tests and settings: those that lead out of the workspace are told."""
     words = [word.text.rpartition("=")[2] for word in given.operands if word.known]
     words += [value.text for value in given.values("-w", "--workspace") if value.known]
-    return Judged(reads=tuple(word for word in words if re.match(r"/|~|\.\.(?:/|$)|.*/\.\.(?:/|$)", word)))
+    return ArgumentAnalysis(reads=tuple(word for word in words if re.match(r"/|~|\.\.(?:/|$)|.*/\.\.(?:/|$)", word)))
 
 
-def _task(given: Given) -> Judged:
+def _task(given: CommandArguments) -> ArgumentAnalysis:
     first = given.operands[0].text if given.operands else ""
-    return _tests(given) if re.match(r"t(?:ests?)?(?:\W|$)", first) else Judged()
+    return _tests(given) if re.match(r"t(?:ests?)?(?:\W|$)", first) else ArgumentAnalysis()
 
 
 _RUN = Form(_NPM, "text text*", project=True, unsure=True, check=_task, dangers=_SCRIPT_SHELL)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from ferrule.permissions.shell.form import Form, Given, Judged
+from ferrule.permissions.shell.form import ArgumentAnalysis, CommandArguments, Form
 
 _PYTEST = (
     r"-vqxslh -k:x -m:x -n:=\d+|auto|logical -r? --lf --ff --nf --sw --co --exitfirst --last-failed --failed-first"
@@ -44,27 +44,27 @@ _PACKAGE = (
 """A package by its name and version, or a folder below this one: an address would be code from elsewhere."""
 
 
-def _script(given: Given) -> Judged:
+def _script(given: CommandArguments) -> ArgumentAnalysis:
     if given.has("-V", "--version") and not given.operands:
-        return Judged()
+        return ArgumentAnalysis()
     if not given.operands or given.operands[0].text == "-":
-        return Judged("an interpreter without a script runs whatever it reads")
-    return Judged()
+        return ArgumentAnalysis("an interpreter without a script runs whatever it reads")
+    return ArgumentAnalysis()
 
 
 def _writes_unless(*flags: str) -> Form:
     """A formatter: what it is given is written, unless a flag says otherwise."""
 
-    def check(given: Given) -> Judged:
+    def check(given: CommandArguments) -> ArgumentAnalysis:
         files = tuple(word.text for word in given.operands if word.known and word.text != "-") or (".",)
-        return Judged(writes=() if given.has(*flags) else files)
+        return ArgumentAnalysis(writes=() if given.has(*flags) else files)
 
     return Form(operands="read*", here=True, deep=True, check=check)
 
 
-def _fixes(given: Given) -> Judged:
+def _fixes(given: CommandArguments) -> ArgumentAnalysis:
     files = tuple(word.text for word in given.operands if word.known and word.text != "-") or (".",)
-    return Judged(writes=files if given.has("--fix", "--fix-only", "--unsafe-fixes", "--add-noqa") else ())
+    return ArgumentAnalysis(writes=files if given.has("--fix", "--fix-only", "--unsafe-fixes", "--add-noqa") else ())
 
 
 _TOOL = Form(operands="read*", here=True, deep=True, project=True)

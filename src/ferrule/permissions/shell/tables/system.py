@@ -3,50 +3,50 @@
 import re
 from collections.abc import Mapping
 
-from ferrule.permissions.shell.form import Form, Given, Judged
-from ferrule.permissions.shell.words import OPEN
+from ferrule.permissions.shell.form import ArgumentAnalysis, CommandArguments, Form
+from ferrule.permissions.shell.line import OPEN
 
 
-def _kill(given: Given) -> Judged:
+def _kill(given: CommandArguments) -> ArgumentAnalysis:
     """A second number with a dash is no signal but a group, and -1 is every process."""
     signals = [name for name, _ in given.flags]
     if len(signals) > 1 or "-1" in signals:
-        return Judged("kill -1 ends every process")
-    return Judged(harmless=signals in (["-0"], ["-l"], ["-L"]))  # the signal 0 only asks whether it is there
+        return ArgumentAnalysis("kill -1 ends every process")
+    return ArgumentAnalysis(harmless=signals in (["-0"], ["-l"], ["-L"]))  # the signal 0 only asks whether it is there
 
 
-def _printenv(given: Given) -> Judged:
+def _printenv(given: CommandArguments) -> ArgumentAnalysis:
     """Some variables anybody may see."""
-    return Judged(harmless=bool(given.operands) and all(word.text in OPEN for word in given.operands))
+    return ArgumentAnalysis(harmless=bool(given.operands) and all(word.text in OPEN for word in given.operands))
 
 
-def _set(given: Given) -> Judged:
+def _set(given: CommandArguments) -> ArgumentAnalysis:
     """Without a flag it tells every variable."""
-    return Judged("" if given.flags else "set tells every variable")
+    return ArgumentAnalysis("" if given.flags else "set tells every variable")
 
 
-def _shell(given: Given) -> Judged:
+def _shell(given: CommandArguments) -> ArgumentAnalysis:
     if not given.operands or given.operands[0].text == "-":
-        return Judged("a shell runs whatever it reads")
+        return ArgumentAnalysis("a shell runs whatever it reads")
     if given.operands[0].text.startswith(("+", "-")):
-        return Judged("a shell may take its script for a flag")
-    return Judged()
+        return ArgumentAnalysis("a shell may take its script for a flag")
+    return ArgumentAnalysis()
 
 
 _CHOOSING = ("-p", "-u", "-U", "-C", "-t", "-s", "-g", "-G", "--pid", "--ppid", "--user")
 _PLAIN = frozenset({"-A", "-a", "-d", "-e", "-f", "-F", "-j", "-l", "-w"})
 
 
-def _ps(given: Given) -> Judged:
+def _ps(given: CommandArguments) -> ArgumentAnalysis:
     """Words that do not go together are read once more as BSD's, where an `e` tells environments."""
     letters = {name for name, _ in given.flags if len(name) == 2 and name not in {"-o", "-O", *_CHOOSING}}
     chosen = [value.text for value in given.values(*_CHOOSING)]
     alone = not given.operands and len(letters - _PLAIN) < 2 and letters - _PLAIN <= {"-H", "-L", "-T", "-c"}
     if "-e" in letters and not (alone and all(re.fullmatch(r"[\d, ]+", text) for text in chosen)):
-        return Judged("ps may take its e for the one that tells environments")
+        return ArgumentAnalysis("ps may take its e for the one that tells environments")
     if any(re.fullmatch("(?=.*e)[A-Zacefghj-x]+", text) for text in chosen):
-        return Judged("ps may take such a word for letters, one of which tells environments")
-    return Judged()
+        return ArgumentAnalysis("ps may take such a word for letters, one of which tells environments")
+    return ArgumentAnalysis()
 
 
 _SIGNAL = r"-(?:\d{1,2}|(?:SIG)?[A-Z]{2,7}\d?)"

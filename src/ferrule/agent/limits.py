@@ -1,0 +1,253 @@
+"""Limit how long the agent loop runs by itself: budgets, waiting that can be stopped, and repeated calls.
+
+Budgets count turns, tokens, cost and time. The user, or the end of the time, can stop the wait for an answer or a
+hook. A model goes round in circles if it makes the same calls with the same answers, turn after turn.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from ferrule.agent.events import Reason, Spent
+from ferrule.core.call import Reply
+from ferrule.models.model import Model, Prices
+from ferrule.wire.turn import Result, Usage, Use
+
+
+class Limits(NamedTuple):
+    """The most that one prompt may take; None is no limit."""
+
+    turns: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    seconds: float | None = None
+
+
+class Budget:
+    """What one prompt has taken so far."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        clock: Callable[[], float] = time.monotonic,
+        outer: "Callable[[], Reason | None] | None" = None,
+    ) -> None:
+        """`outer` says whether whoever it is taken from has anything left: several may take from one budget at once."""
+        self.limits = limits
+        self._outer = outer
+        self._clock = clock
+        self._began = clock()
+        self._spent = Spent()
+
+    def count(self, usage: Usage, prices: Prices | None, *, is_answer: bool = True) -> None:
+        """The model was asked once more; what was stopped before its first word is no answer."""
+        before, usage = self._spent, counted(usage)
+        cost = before.cost if prices is None else (before.cost or 0.0) + prices.cost(usage)
+        self._spent = Spent(before.turns + is_answer, added(before.usage, usage), cost)
+
+    def share(self, spent: Spent) -> None:
+        """What a subagent took counts too, but for its turns and its time."""
+        self._spent = together(self._spent, Spent(0, spent.usage, spent.cost, 0.0))
+
+    @property
+    def left(self) -> Limits:
+        """What is left for a subagent; turns are its own."""
+        limits, usage = self.limits, self._spent.usage
+        return Limits(
+            tokens=None if limits.tokens is None else max(1, limits.tokens - usage.input - usage.output),
+            cost=None if limits.cost is None else max(1e-9, limits.cost - (self._spent.cost or 0.0)),
+            seconds=self.seconds_left,
+        )
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None where time does not matter."""
+        return None if self.limits.seconds is None else max(0.0, self.limits.seconds - self._took)
+
+    @property
+    def spent(self) -> Spent:
+        return Spent(self._spent.turns, self._spent.usage, self._spent.cost, self._took)
+
+    @property
+    def _took(self) -> float:
+        return self._clock() - self._began
+
+    def over(self) -> Reason | None:
+        """Which limit is met."""
+        limits, spent = self.limits, self._spent
+        if limits.turns is not None and spent.turns >= limits.turns:
+            return "turns"
+        return self.overdrawn()
+
+    def overdrawn(self) -> Reason | None:
+        """The same without turns: past these, calls that were asked for are not run any more."""
+        limits, usage = self.limits, self._spent.usage
+        if limits.tokens is not None and usage.input + usage.output >= limits.tokens:
+            return "tokens"
+        cost = self._spent.cost or 0.0
+        if limits.cost is not None and (cost > limits.cost or cost >= limits.cost > 0):
+            return "cost"  # with a limit of nothing, what costs nothing may go on
+        if limits.seconds is not None and self._took >= limits.seconds:
+            return "time"
+        return self._outer() if self._outer is not None else None
+
+
+def counted(usage: Usage) -> Usage:
+    """The tokens as they count: what a host counts wrong gives nothing back."""
+    return Usage(*(max(0, getattr(usage, name)) for name in Usage.__struct_fields__))
+
+
+def added(one: Usage, other: Usage) -> Usage:
+    """The tokens of both."""
+    return Usage(
+        one.input + other.input,
+        one.output + other.output,
+        one.cache_read + other.cache_read,
+        one.cache_write + other.cache_write,
+    )
+
+
+def together(one: Spent, other: Spent) -> Spent:
+    """What both took."""
+    costs = [cost for cost in (one.cost, other.cost) if cost is not None]
+    return Spent(
+        one.turns + other.turns,
+        added(one.usage, other.usage),
+        sum(costs) if costs else None,
+        one.seconds + other.seconds,
+    )
+
+
+def unpriced(model: Model, limits: Limits) -> str:
+    """A limit that nothing counts against is none, and whoever has set it relies on it; empty where it holds."""
+    # What runs on this machine costs nothing.
+    if limits.cost is None or model.prices is not None or model.name.startswith(("scripted:", "local:")):
+        return ""
+    return (
+        f"The limit of ${limits.cost:g} does not hold for {model.name}: what it costs is not known. Set `input` and "
+        f'`output`, in dollars for a million tokens, under [models.known."{model.model}"] in your settings, or use '
+        "--max-tokens."
+    )
+
+
+T = TypeVar("T")
+
+
+class Stopped(Exception):  # noqa: N818 - what happened, and nobody's error
+    """It was stopped before anything came of it."""
+
+
+class Waiting:
+    """Waits for one thing at a time."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[Any] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Is anything waited for?"""
+        return self._task is not None
+
+    def stop(self) -> None:
+        """Stop what is waited for, if anything is."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def end_of(self, work: Coroutine[Any, Any, T], seconds: float | None) -> T:
+        """What comes of it, at the latest when the seconds are over: what it gives when it is cancelled.
+
+        Raises: Stopped, where that is nothing.
+        """
+        self._task = task = asyncio.create_task(work)
+        try:
+            await asyncio.wait([task], timeout=seconds)
+        finally:
+            self._task = None
+            if not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([task])
+        if task.cancelled():
+            raise Stopped
+        return task.result()
+
+
+TOLD = (
+    "[LOOP DETECTED] You have made the same call with the same answer {times} times in a row. It will not change: "
+    "try something else, or say what is in the way. After {most} times the loop is stopped."
+)
+_LONGEST_CIRCLE = 4
+"""So many turns may lie between one and the same again."""
+_PATIENT_SECONDS = 5.0
+_POLLS = 10
+
+
+class Repeating:
+    """Counts how often in a row the same thing was done.
+
+    Whoever waits does the same again and again as well, and is right: a build takes its time. So where calls that went
+    well have taken some seconds since a turn was last the same, only one in ten such turns counts.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._times = 0
+        self._seen: list[bytes] = []
+        self._waited = 0.0
+        self._polls = 0
+        self._when: dict[bytes, float] = {}
+        """How long had been waited when a turn was seen last."""
+
+    def saw(self, uses: Sequence[Use], results: Sequence[Result], seconds: float = 0.0) -> Literal["", "tell", "stop"]:
+        """Take note of one turn, whose calls took so long: tell the model, stop, or nothing of that."""
+        key = _key(uses, results)
+        if not any(result.failed for result in results):
+            self._waited += seconds
+        if self._is_waiting(key):
+            return ""
+        kept = self.most * _LONGEST_CIRCLE
+        self._seen = [*self._seen[1 - kept :], key]
+        before, self._times = self._times, max(map(self._rounds, range(1, _LONGEST_CIRCLE + 1)))
+        if self._times >= self.most:
+            return "stop"
+        return "tell" if before < self._times == max(2, self.most - 2) else ""
+
+    def told(self) -> str:
+        return TOLD.format(times=self._times, most=self.most)
+
+    def _is_waiting(self, key: bytes) -> bool:
+        before = self._when.pop(key, self._waited)
+        self._when[key] = self._waited
+        if len(self._when) > self.most * _LONGEST_CIRCLE:
+            del self._when[next(iter(self._when))]
+        if self._waited - before < _PATIENT_SECONDS:
+            return False
+        self._polls += 1
+        return self._polls % _POLLS != 0
+
+    def _rounds(self, period: int) -> int:
+        """How often in a row the last turns were the same: A A A, and with a longer period A B A B as well."""
+        seen, times = self._seen, 1
+        while len(seen) >= period * (times + 1) and seen[-period * (times + 1) :][:period] == seen[-period:]:
+            times += 1
+        return times
+
+
+def longest(replies: Sequence[Reply]) -> float:
+    """How many seconds the calls took that were made at all."""
+    return max((reply.ended - reply.started for reply in replies if reply.started), default=0.0)
+
+
+def _key(uses: Sequence[Use], results: Sequence[Result]) -> bytes:
+    asked = [(use.name, use.input) for use in uses]
+    said = [(result.parts, result.failed) for result in results]
+    try:
+        raw = msgspec.json.encode((asked, said), order="sorted")
+    except UnicodeEncodeError:  # half of a surrogate pair, which models do write
+        raw = repr((asked, said)).encode(errors="surrogatepass")
+    return hashlib.blake2b(raw, digest_size=16).digest()

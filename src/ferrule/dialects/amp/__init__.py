@@ -1,0 +1,464 @@
+"""Define Amp's tools: ten faces, their aliases, how arguments are arranged, and how outcomes read.
+
+A command line is prepared before it runs. Outcomes include todos, which Amp calls tasks, the project's checks,
+complaints of language servers, and earlier threads.
+"""
+
+import contextlib
+import os
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from ferrule.core.content import CommandResult, Created, Deleted, Edited, Formatted, Hits, Matching, PathPage, Restored
+from ferrule.core.errors import BadArguments
+from ferrule.core.face import GENERAL_LIMIT_BYTES, Face, Values, copied
+from ferrule.core.tool import Context
+from ferrule.dialects.dialect import Dialect, rows
+from ferrule.dialects.shared import (
+    about_skill,
+    delegated,
+    fenced,
+    going_on,
+    matching,
+    numbered_links,
+    pages,
+    reading,
+    undone,
+    without,
+)
+from ferrule.tools.shell.outcomes import Left
+
+if TYPE_CHECKING:
+    from ferrule.core.elsewhere import SkillLoaded
+    from ferrule.core.subagents import Worked
+    from ferrule.tools.checks.outcomes import CheckRun
+    from ferrule.tools.lsp.outcomes import Problems
+    from ferrule.tools.search.outcomes import Reworked, Spots
+    from ferrule.tools.threads.outcomes import ThreadRead, ThreadsFound
+    from ferrule.tools.todos.store import Todo, TodoCreated, TodoDeleted, TodoListed, TodoSeen, TodoUpdated
+    from ferrule.tools.web.outcomes import Fetched, Searched
+
+
+def span(values: Values) -> Values:
+    """`read_range`, first and last line, as where to begin and how many."""
+    if "span" not in values:
+        return values
+    first, last = values["span"]
+    start = max(1, first)
+    if last < start:
+        raise BadArguments(f"read_range: the end {last} lies before the start {first}.")
+    return {**without(values, "span"), "offset": start, "limit": last - start + 1}
+
+
+def as_span(values: Values) -> Values:
+    """The inverse."""
+    rest = without(values, "offset", "limit")
+    if values.get("offset") is None and values.get("limit") is None:
+        return rest
+    first = values.get("offset") or 1
+    return {**rest, "span": [first, first + (values.get("limit") or 500) - 1]}
+
+
+def one_place(values: Values) -> Values:
+    """A search has a path or a glob."""
+    if values.get("path") is not None and values.get("glob") is not None:
+        raise BadArguments("path: cannot be used together with glob; give one of them.")
+    return values
+
+
+def task(values: Values) -> Values:
+    """What the family can say of a task."""
+    return {key: values[key] for key in ("prompt", "description") if key in values}
+
+
+def by_query(face: Face) -> Face:
+    """The face of a web search, which accepts the name that all others have for what is looked for."""
+    accepts = copied(face.schema)
+    accepts["properties"]["query"] = {"type": "string"}
+    del accepts["required"]
+    return msgspec.structs.replace(face, accepts=accepts)
+
+
+def objective(values: Values) -> Values:
+    """What is looked for is the first query."""
+    said = [values[key] for key in ("objective", "query") if key in values]
+    if not said:
+        raise BadArguments("objective: must say what to search for.")
+    rest, queries = without(values, "objective", "queries"), [*said[1:], *values.get("queries", ())]
+    return {**rest, "query": said[0], **({"queries": queries} if queries else {})}
+
+
+def as_objective(values: Values) -> Values:
+    """The inverse, as far as the family has words for it."""
+    rest = without(values, "query", "allowed_domains", "blocked_domains")
+    return {"objective": values["query"], **rest}
+
+
+_LIMIT_CHARS = 65_536
+"""A longer command runs as it is: reading it would hold up everything else."""
+
+
+def command(values: Values, ctx: Context) -> Values:
+    """A shell call as it will run: no trailing `&`, and a leading `cd folder &&` as the working directory."""
+    if len(values["command"]) > _LIMIT_CHARS:
+        return values
+    from ferrule.dialects.shell_command import split_cd, strip_background  # only commands pay for it
+
+    line = strip_background(values["command"])
+    cwd = values.get("cwd") or "."
+    moved = split_cd(line)
+    if moved is not None:
+        folder = os.path.join(ctx.path(cwd), os.path.expanduser(moved[0]))
+        if os.path.isdir(folder):
+            cwd, line = folder, moved[1]
+    return {**values, "command": line, "cwd": cwd}
+
+
+PAGE_LIMIT_BYTES = 589_824
+"""262,144 bytes of text may take twice as many as JSON, and there are titles and addresses."""
+NOTHING_FOUND = (
+    "No results found.",
+    "If you meant to search for a literal string, run Grep again with literal:true.",
+)
+
+
+def edited(outcome: Edited) -> dict[str, Any]:
+    return {"diff": outcome.diff, "lineRange": [outcome.first_line, outcome.last_line]}
+
+
+def created(outcome: Created) -> Any:
+    message = f"Successfully {'overwrote' if outcome.existed else 'created'} file {outcome.path}"
+    if outcome.guidance:
+        return {"message": message, "discoveredGuidanceFiles": list(outcome.guidance)}
+    return message
+
+
+def ran(outcome: CommandResult | Left) -> str:
+    about = outcome.task if isinstance(outcome, Left) else outcome
+    end = (
+        f"<background>{going_on(outcome)}</background>"
+        if isinstance(outcome, Left)
+        else f"<exit_code>{outcome.exit_code}</exit_code>"
+    )
+    return (
+        f"<command>{about.command}</command>\n"
+        f"<working_directory>{about.cwd}</working_directory>\n"
+        f"<output>{about.output}</output>\n"
+        f"{end}"
+    )
+
+
+def files_and_remaining(outcome: PathPage) -> dict[str, Any]:
+    """A page that would be too long gives up its end, and says so by counting it as remaining."""
+    room, files = GENERAL_LIMIT_BYTES - 100, []
+    with contextlib.suppress(UnicodeEncodeError):
+        if len(msgspec.json.encode(outcome.paths)) < room:
+            return {"files": list(outcome.paths), "remaining": outcome.remaining}
+    for path in outcome.paths:
+        # Bytes that are no text count as more than they become; quotes and backslashes count as they are written.
+        room -= len(msgspec.json.encode(path.encode(errors="backslashreplace").decode())) + 1
+        if room < 0:
+            break
+        files.append(path)
+    return {"files": files, "remaining": outcome.remaining + len(outcome.paths) - len(files)}
+
+
+def lines(outcome: Hits | Matching) -> list[str]:
+    """Matching lines; or files, for a call in the words of a family that may ask for those."""
+    if isinstance(outcome, Matching):
+        return matching(outcome, none="\n".join(NOTHING_FOUND)).split("\n")
+    if not outcome.lines:
+        return list(NOTHING_FOUND)
+    return [f"{hit.path}:{hit.line}: {hit.text}" for hit in outcome.lines]
+
+
+def deleted(outcome: Deleted) -> str:
+    return f"Successfully deleted file {outcome.path}"
+
+
+def restored(outcome: Restored) -> str:
+    return fenced(outcome.diff, "diff")
+
+
+def formatted(outcome: Formatted) -> str | dict[str, str]:
+    if not outcome.diff:
+        return f"{outcome.path} was formatted already ({outcome.program})"
+    return {"diff": outcome.diff}
+
+
+def checked(outcome: "CheckRun") -> str:
+    """What came of each check."""
+    from ferrule.dialects.amp.reports import check_report as said  # for sessions that run checks
+
+    return said(outcome)
+
+
+def skill(outcome: "SkillLoaded") -> str:
+    """The instructions between tags, and where their paths start from."""
+    folder = [f"Relative paths in it start from {outcome.folder}."] if outcome.folder else []
+    rows = "\n".join([*folder, *about_skill(outcome)])
+    return f'<loaded_skill name="{outcome.name}">\n{outcome.text}\n\n{rows}'.rstrip() + "\n</loaded_skill>"
+
+
+def answered(outcome: "Worked") -> str:
+    """Of a subagent, only the last message reaches whoever asked."""
+    return outcome.text
+
+
+def places(outcome: "Worked | Spots") -> str:
+    """What a subagent found, in its own words; or places by rank."""
+    spots = getattr(outcome, "spots", None)
+    if spots is None:
+        return answered(cast("Worked", outcome))
+    if not spots:
+        return "Nothing has the words of the question. Try others, or Grep for a text that must be there."
+    return "\n".join(f"{spot.path}#L{spot.first}-L{spot.last}: {spot.line}" for spot in spots)
+
+
+def reworked(outcome: "Reworked") -> str:
+    """A line for each file, as git shows them, and what all of it took."""
+    sign = {"added": "A", "changed": "M", "unchanged": " "}
+    rows = [
+        f"{sign[file.kind]} {file.path}"
+        + f" (+{file.added} -{file.removed})" * (file.kind != "unchanged")
+        + f": {file.summary}" * bool(file.summary)
+        for file in outcome.files
+    ]
+    changed = sum(file.kind != "unchanged" for file in outcome.files)
+    end = "Nothing had to be changed; no file was written."
+    if changed:
+        count = f"{changed} file{'s' * (changed != 1)}"
+        end = f"{count} written at once; undo_edit on any of them takes all of it back."
+    return "\n".join([*rows, f"{end} {outcome.turns:,} turns, {outcome.tokens:,} tokens."])
+
+
+def problems(outcome: "Problems") -> str:
+    """A line for each problem."""
+    from ferrule.dialects.amp.reports import listed  # for sessions that ask language servers
+
+    return listed(outcome)
+
+
+def threads(outcome: "ThreadsFound") -> str:
+    """A block for each thread that was found."""
+    from ferrule.dialects.amp.reports import found  # for sessions that look at others
+
+    return found(outcome)
+
+
+def thread(outcome: "ThreadRead") -> str:
+    """The messages of a thread."""
+    from ferrule.dialects.amp.reports import read  # the same
+
+    return read(outcome)
+
+
+def page(outcome: "Fetched") -> Any:
+    """A page of the web, under its title and address."""
+    return pages("To read it, call read_web_page again with that address.")(outcome)
+
+
+def links(outcome: "Searched") -> str:
+    """The results of a search of the web, numbered."""
+    return numbered_links(none='No results found for "{query}".')(outcome)
+
+
+_MOST = 1e6
+
+
+def heard(values: Values) -> Values:
+    """What is open is pending, and a limit is a whole number."""
+    out = {**values, "status": "pending"} if values.get("status") == "open" else values
+    return {**out, "limit": int(min(_MOST, out["limit"]))} if isinstance(out.get("limit"), float) else out
+
+
+def said(values: Values) -> Values:
+    """The inverse."""
+    return {**values, "status": "open"} if values.get("status") == "pending" else values
+
+
+def done(outcome: "TodoCreated | TodoSeen | TodoUpdated | TodoDeleted | TodoListed") -> dict[str, Any]:
+    """One task, or several without their descriptions."""
+    from ferrule.tools.todos.store import TodoDeleted, TodoListed  # for sessions that keep a list
+
+    if isinstance(outcome, TodoListed):
+        rows = [{key: value for key, value in _task(todo).items() if key != "description"} for todo in outcome.todos]
+        return {"tasks": rows, **({"remaining": outcome.remaining} if outcome.remaining else {})}
+    if isinstance(outcome, TodoDeleted):
+        return {"deleted": outcome.todo.id}
+    return {"task": None if outcome.todo is None else _task(outcome.todo)}
+
+
+def _task(todo: "Todo") -> dict[str, Any]:
+    more = {
+        "description": todo.description,
+        "repoURL": todo.repository,
+        "parentID": todo.parent,
+        "dependsOn": list(todo.blocked_by),
+        "owner": todo.owner,
+    }
+    return {
+        "id": todo.id,
+        "title": todo.subject,
+        "status": "open" if todo.status == "pending" else todo.status,
+        **{key: value for key, value in more.items() if value},
+        **({"ready": todo.is_ready} if todo.status != "completed" else {}),
+    }
+
+
+_HERE = os.path.dirname(__file__)
+
+ALIASES = {
+    "read": "Read",
+    "read_file": "Read",
+    "Write": "create_file",
+    "write": "create_file",
+    "write_file": "create_file",
+    "Edit": "edit_file",
+    "edit": "edit_file",
+    "Delete": "delete_file",
+    "delete": "delete_file",
+}
+
+_SHELL: dict[str, Any] = {
+    "params": {"cmd": "command"},
+    "fill": {"tail_chars": 50_000, "tail_bytes": 100_000},
+    "preprocess": command,
+    "says": ran,
+}
+_MISSING = "ENOENT: no such file or directory '{path}'{hint}"
+
+
+def dialect() -> Dialect:
+    """The dialect, read from its files."""
+    face = rows(_HERE)
+    faces = (
+        face(
+            "read",
+            "Read",
+            params={"read_range": "span"},
+            lift=span,
+            lower=as_span,
+            said_as={"offset": "read_range", "limit": "read_range"},
+            fill={
+                "refuse_bytes": 65_536,
+                "most_bytes": 65_536,
+                "usual_lines": 500,
+                "most_lines": 2_000,
+                "line_bytes": 4_096,
+                "decoded": ("image", "document"),
+            },
+            says=reading("{}: {}"),
+            errors={
+                "not-found": _MISSING,
+                "binary": "File appears to be binary and cannot be displayed as text.",
+                "too-large": "File content exceeds maximum allowed size (65536 bytes). {message}",
+            },
+        ),
+        face(
+            "edit",
+            "edit_file",
+            params={"old_str": "old", "new_str": "new", "replace_all": "everywhere"},
+            says=edited,
+            errors={
+                "not-found": "file not found. Cannot update a file that doesn't exist.",
+                "no-match": "Could not find exact match for old_str\n{message}",
+                "ambiguous": "found multiple matches for edit ({count} occurrences)."
+                " Use replace_all or provide more context.\n{message}",
+                "same-text": "old_str and new_str must be different",
+                "empty-old": "old_str must not be empty. To write a whole file, use create_file.",
+            },
+        ),
+        face(
+            "write",
+            "create_file",
+            fill={"final_newline": True, "name_guidance": True},
+            says=created,
+        ),
+        face("shell", "Bash", **_SHELL),
+        face("shell", "run_terminal_command", like="Bash", **_SHELL, shown=False),
+        face(
+            "glob",
+            "glob",
+            params={"filePattern": "pattern"},
+            says=files_and_remaining,
+        ),
+        face(
+            "grep",
+            "Grep",
+            params={"caseSensitive": "case_sensitive"},
+            lift=one_place,
+            fill={"per_file": 10, "limit": 100, "line_chars": 200},
+            says=lines,
+            errors={"not-found": _MISSING, "bad-pattern": "{message}\n" + NOTHING_FOUND[1]},
+        ),
+        face(
+            "delete",
+            "delete_file",
+            says=deleted,
+            errors={"not-found": _MISSING},
+        ),
+        face(
+            "undo",
+            "undo_edit",
+            says=restored,
+        ),
+        face(
+            "format",
+            "format_file",
+            says=formatted,
+            errors={"not-found": _MISSING},
+        ),
+        face("check", "Check", params={"checks": "only"}, says=checked),
+        face("skill", "skill", params={"name": "skill", "arguments": "args"}, says=skill),
+        face(
+            "todos",
+            "task_list",
+            params={
+                "taskID": "todo_id",
+                "title": "subject",
+                "repoURL": "repository",
+                "dependsOn": "blocked_by",
+                "parentID": "parent",
+            },
+            lift=heard,
+            lower=said,
+            says=done,
+        ),
+        face(
+            "delegate",
+            "Task",
+            usual={"kind": "general-purpose"},
+            lower=task,
+            says=delegated,
+            failed=undone,
+        ),
+        face("finder", "finder", says=places),
+        face("oracle", "oracle", says=answered),
+        face("librarian", "librarian", says=answered),
+        face("kraken", "kraken", says=reworked),
+        by_query(
+            face(
+                "web_search",
+                "web_search",
+                params={"search_queries": "queries", "max_results": "results"},
+                lift=objective,
+                lower=as_objective,
+                said_as={"query": "objective"},
+                says=links,
+            )
+        ),
+        face(
+            "web_fetch",
+            "read_web_page",
+            params={"objective": "prompt", "forceRefetch": "fresh"},
+            fill={"across": True},
+            says=page,
+            limit_bytes=PAGE_LIMIT_BYTES,
+        ),
+        face("read_thread", "read_thread", params={"threadID": "thread"}, says=thread),
+        face("find_thread", "find_thread", says=threads),
+        face("diagnostics", "get_diagnostics", says=problems, errors={"not-found": _MISSING}),
+    )
+    return Dialect(name="amp", faces=faces, notes=".amp", aliases=ALIASES)

@@ -1,1 +1,0 @@
-"""The model families, a folder each."""

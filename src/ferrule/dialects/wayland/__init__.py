@@ -1,0 +1,248 @@
+"""Define Wayland Core's tools: eight built-ins and two for plans, with their arguments and outcomes."""
+
+import functools
+import os
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ferrule.core.content import CommandResult, Created, Edited
+from ferrule.core.face import Face, Middle, Values, copied
+from ferrule.dialects.dialect import Dialect, rows
+from ferrule.dialects.shared import (
+    also_given,
+    approved,
+    delegated,
+    entered,
+    failed,
+    hits,
+    left,
+    opposite,
+    paths,
+    reading,
+    stopped,
+    tools_found,
+    undone,
+    without,
+)
+from ferrule.tools.shell.outcomes import Left
+
+if TYPE_CHECKING:
+    from ferrule.core.elsewhere import ToolsFound
+
+
+_TURNS = 50
+_ANSWER_TOKENS = 4096
+_SHARED = ("prompt", "context", "toolsets", "tasks", "max_turns")
+
+
+def from_the_start(values: Values) -> Values:
+    """A place before the first line is the first line."""
+    return values if values.get("offset", 1) >= 1 else without(values, "offset")
+
+
+def case(values: Values) -> Values:
+    """Whether upper and lower case differ, from whether they are the same."""
+    return opposite(values, "case_insensitive", "case_sensitive")
+
+
+def no_case(values: Values) -> Values:
+    """The inverse."""
+    return opposite(values, "case_sensitive", "case_insensitive")
+
+
+def shared(values: Values) -> Values:
+    """One goal or several, each for a subagent that is named after it and writes short answers."""
+    return {"max_turns": _TURNS, **values, "shared": True, "max_tokens": _ANSWER_TOKENS}
+
+
+def goals(values: Values) -> Values:
+    """The inverse, as far as the family has words for it."""
+    return {key: values[key] for key in _SHARED if key in values}
+
+
+def lenient(face: Face) -> Face:
+    """The face of several goals, which accepts a task without one: what is missing is said by its number."""
+    accepts = copied(face.schema)
+    del accepts["properties"]["tasks"]["items"]["required"]
+    return msgspec.structs.replace(face, accepts=accepts)
+
+
+UNCHANGED = (
+    "File unchanged since last read. The content from the earlier Read is what the file still holds;"
+    " use that instead of reading it again."
+)
+
+
+def written(outcome: Created) -> str:
+    return f"{'Updated' if outcome.existed else 'Created'} {outcome.path} ({outcome.lines} lines)"
+
+
+def edited(outcome: Edited) -> str:
+    return f"Edited {outcome.path}: replaced {outcome.places} occurrence(s)"
+
+
+def ran(outcome: CommandResult | Left) -> str:
+    """Both streams under the exit code, or under a sentence about the time; without output that sentence is all."""
+    if isinstance(outcome, Left):
+        return left(outcome)
+    streams = f"STDOUT:\n{outcome.output}\nSTDERR:\n{outcome.errors}"
+    why = stopped(outcome)
+    if why is None:
+        return f"Exit code: {outcome.exit_code}\n{streams}"
+    if outcome.timed_out_after is not None:
+        why = f"Command timed out after {round(outcome.timed_out_after * 1000)}ms"
+    return f"{why}\n{streams}" if outcome.output or outcome.errors else why
+
+
+def tools(outcome: "ToolsFound") -> str:
+    """The tools as JSON; to find none is no error."""
+    if not outcome.tools:
+        return f'No deferred tools matching "{outcome.query}" found.'
+    return msgspec.json.format(msgspec.json.encode(tools_found(outcome)), indent=2).decode()
+
+
+_HERE = os.path.dirname(__file__)
+
+_DEFERRED = ("EnterPlanMode", "ExitPlanMode")
+_FILE = {"file_path": "path"}
+_WHOLE_BYTES = 8 << 20
+"""More than this of a file is not held: what is shown of it is far less."""
+_CHARS = 50_000
+_READ_CHARS = 100_000
+_WRITE_CHARS = 10_000
+_GREP_CHARS = 20_000
+_LIMIT_BYTES = 4 * _READ_CHARS + 1024
+"""The family counts characters, of up to four bytes each; the general limit would take the end that it keeps."""
+
+_UNREADABLE = "Failed to read file {path}: "
+_MISSING = _UNREADABLE + "No such file or directory{hint}"
+
+
+def _refused(deed: str) -> dict[str, str]:
+    sentence = f"Refused to {deed} {{path}}: {{message}}"
+    codes = ("reading-secret-file", "writing-secret-file", "writing-protected-file", "outside-workspace")
+    return dict.fromkeys(codes, sentence)
+
+
+def dialect() -> Dialect:
+    """The dialect, read from its files."""
+    face = functools.partial(rows(_HERE), limit_bytes=_LIMIT_BYTES)
+    faces = (
+        face(
+            "read",
+            "Read",
+            params=_FILE,
+            shift={"offset": 1},
+            lift=from_the_start,
+            fill={
+                "usual_lines": None,
+                "most_bytes": _WHOLE_BYTES,
+                "ranged_bytes": _READ_CHARS,
+                "number_bytes": 10,
+                "line_bytes": _WHOLE_BYTES,
+                "decoded": (),
+                "folders": False,
+                "mention_binary": True,
+                "mention_unchanged": True,
+            },
+            says=reading("{:>6}\t{}", unchanged=UNCHANGED, binary="(binary file, {size} bytes)"),
+            errors={
+                **_refused("read"),
+                "not-found": _MISSING,
+                "is-folder": _UNREADABLE + "it is a folder. List it with Bash, or find files in it with Glob.",
+            },
+            bound=Middle(_READ_CHARS),
+        ),
+        face(
+            "write",
+            "Write",
+            params=_FILE,
+            fill={"final_newline": False},
+            says=written,
+            errors=_refused("write"),
+            bound=Middle(_WRITE_CHARS),
+        ),
+        face(
+            "edit",
+            "Edit",
+            params={**_FILE, "old_string": "old", "new_string": "new", "replace_all": "everywhere"},
+            fill={"read_first": True},
+            says=edited,
+            errors={
+                **_refused("edit"),
+                "not-found": _MISSING,
+                "not-read": "You must Read {path} before editing. Use the Read tool first, then edit what it shows."
+                "{hint}",
+                "stale": "File {path} has been modified externally since last read. Read it again, then edit it.",
+                "no-match": "old_string not found in file\n{message}",
+                "ambiguous": "Multiple matches found ({count}). Use replace_all or provide more context.\n{message}",
+                "same-text": "old_string and new_string are the same; there is nothing to edit.",
+                "empty-old": "old_string is empty. Use Write to write a whole file.",
+            },
+            bound=Middle(_WRITE_CHARS),
+        ),
+        face(
+            "shell",
+            "Bash",
+            params={"timeout": "seconds"},
+            per={"seconds": 1000},
+            usual={"seconds": 120.0},
+            fill={
+                "most_seconds": 600.0,
+                "apart": True,
+                "head_chars": 2 * _CHARS,
+                "tail_chars": 2 * _CHARS,
+            },
+            says=ran,
+            failed=failed,
+            bound=Middle(_CHARS),
+        ),
+        face(
+            "grep",
+            "Grep",
+            lift=case,
+            lower=no_case,
+            said_as={"case_sensitive": "case_insensitive"},
+            usual={"case_sensitive": True},
+            fill={"per_file": 0, "limit": 250, "line_chars": _GREP_CHARS, "cut_bytes": _GREP_CHARS},
+            says=functools.partial(hits, none="No matches found"),
+            errors={
+                **_refused("search"),
+                "not-found": "{path}: No such file or directory{hint}",
+                "bad-pattern": "rg error: {message}",
+            },
+            bound=Middle(_GREP_CHARS),
+        ),
+        face(
+            "glob",
+            "Glob",
+            fill={"limit": 100, "by_time": True, "relative": True},
+            says=functools.partial(paths, none="No files matched the pattern"),
+            errors={**_refused("search"), "not-found": "{path}: No such file or directory{hint}"},
+            bound=Middle(_CHARS),
+        ),
+        lenient(
+            face(
+                "delegate",
+                "Delegate",
+                params={"goal": "prompt", "max_iterations": "max_turns"},
+                lift=shared,
+                lower=goals,
+                says=delegated,
+                failed=undone,
+                bound=Middle(_CHARS),
+            )
+        ),
+        face(
+            "tool_search",
+            "ToolSearch",
+            fill={"how": "substring"},
+            says=tools,
+            errors=dict.fromkeys(("empty-query", "bad-arguments"), "Error: query is required"),
+            bound=Middle(_CHARS),
+        ),
+        face("enter_plan", "EnterPlanMode", says=entered, bound=Middle(_CHARS)),
+        also_given(face("exit_plan", "ExitPlanMode", says=approved, bound=Middle(_CHARS))),
+    )
+    return Dialect(name="wayland", faces=faces, short_names=True, defers=True, deferred=_DEFERRED)

@@ -1,0 +1,439 @@
+"""Read pictures and PDF documents, and make versions of them that model APIs take.
+
+Everything that is learned here about pictures is learned from headers. Pixels and PDF pages are decoded in a child
+process (`decoder`), and pixels only if the header promises not too many of them.
+"""
+
+import binascii
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from ferrule.documents import decoder
+
+if TYPE_CHECKING:
+    from ferrule.documents.decoder import DecoderLimits
+
+
+LONG_SIDE = 1568
+"""Pixels. APIs scale down what is longer, and charge for it first."""
+MOST_BYTES = 3_750_000
+"""Of a picture that is sent: 5 MB of base64."""
+PICTURE_BYTES = 50_000_000
+"""Of a file that is scaled down."""
+MOST_SIDE = 8_000
+MOST_PIXELS = 50_000_000
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_STEPS = 100_000
+"""Parts of one file that are looked at: a file of nothing but tiny parts must not hold up the event loop."""
+
+
+class BadPicture(ValueError):  # noqa: N818 - the state of the file, as a tool reports it
+    """The picture cannot be shown. The message is a whole sentence."""
+
+    def __init__(self, message: str, *, code: str = "bad-image") -> None:
+        super().__init__(message)
+        self.code = code
+        """`bad-image`, `too-large-to-show` or `needs-docs`."""
+
+
+class FittedPicture(NamedTuple):
+    """A picture that an API takes."""
+
+    media_type: str
+    data: bytes
+    size: tuple[int, int]
+    """Its width and height."""
+    source_size: tuple[int, int]
+    """Those of the file, held upright."""
+
+    @property
+    def note(self) -> str:
+        """What a reader who counts pixels should know; empty where nothing was scaled."""
+        (width, height), (shown_width, shown_height) = self.source_size, self.size
+        if self.size == self.source_size:
+            return ""
+        return f"The image was scaled from {width} x {height} to {shown_width} x {shown_height} pixels."
+
+
+def kind(head: bytes) -> str | None:
+    """The media type by the first 12 bytes; None for everything but PNG, JPEG, GIF and WebP."""
+    if head.startswith(_PNG):
+        return "image/png"
+    if head.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if head.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
+        return "image/webp"
+    return None
+
+
+def size(raw: bytes) -> tuple[int, int]:
+    """Width and height, from the header alone.
+
+    Raises: BadPicture.
+    """
+    readers = {"image/png": _png_size, "image/jpeg": _jpeg_size, "image/gif": _gif_size, "image/webp": _webp_size}
+    media_type = kind(raw)
+    if media_type is None:
+        raise BadPicture("The file is not a PNG, JPEG, GIF or WebP image.")
+    width, height = readers[media_type](raw)
+    if width < 1 or height < 1:
+        raise BadPicture(f"The image is damaged: its header says {width} x {height} pixels.")
+    return width, height
+
+
+async def fit(raw: bytes, *, original: bool = False, limits: "DecoderLimits | None" = None) -> FittedPicture:
+    """A version of at most `LONG_SIDE` pixels and `MOST_BYTES`; with `original`, of as many pixels as it has.
+
+    What fits already stays as it is, byte for byte, if it is whole: one cut-off image in a conversation makes an API
+    refuse every later turn. Anything else is turned upright and scaled in a child process. PNG and GIF become PNG,
+    as does WebP with alpha; JPEG and other WebP become JPEG. A PNG of too many bytes becomes a JPEG on white, and a
+    JPEG of too many bytes is saved in lower quality and then made smaller. Of an animation the first picture is left.
+
+    Raises: BadPicture, before anything is decoded, for too many bytes or pixels.
+    """
+    source_size = width, height = size(raw)
+    if len(raw) > PICTURE_BYTES:
+        raise too_many_bytes(len(raw))
+    if max(width, height) > MOST_SIDE or width * height > MOST_PIXELS:
+        raise BadPicture(
+            f"The image has {width} x {height} pixels; "
+            f"{MOST_SIDE} on a side and {MOST_PIXELS:,} in all are the most that can be shown.",
+            code="too-large-to-show",
+        )
+    media_type = str(kind(raw))
+    if len(raw) <= MOST_BYTES and (original or max(width, height) <= LONG_SIDE):
+        if not _is_whole(media_type, raw):
+            raise BadPicture("The image is cut off: its end is missing.")
+        return FittedPicture(media_type, raw, source_size, source_size)
+    return await _scaled(raw, media_type, source_size, None if original else LONG_SIDE, limits)
+
+
+def too_many_bytes(size_bytes: int) -> BadPicture:
+    """What to raise for a file of more than `SOURCE_BYTES`; better before it is read."""
+    return BadPicture(
+        f"The image has {size_bytes:,} bytes; {PICTURE_BYTES:,} are the most that can be shown.",
+        code="too-large-to-show",
+    )
+
+
+async def _scaled(
+    raw: bytes, media_type: str, source_size: tuple[int, int], side: int | None, limits: "DecoderLimits | None"
+) -> FittedPicture:
+    from ferrule.documents import decoder  # only what does not fit pays for it
+
+    where = decoder.folders(["PIL"])
+    if where is None:
+        raise BadPicture(
+            f"The image has {source_size[0]} x {source_size[1]} pixels and {len(raw):,} bytes. To be shown it must be "
+            f"scaled down, and Pillow is not installed: {decoder.INSTALL}.",
+            code="needs-docs",
+        )
+    wanted = {
+        "media_type": media_type,
+        "source_bytes": PICTURE_BYTES,
+        "pixels": MOST_PIXELS,
+        "side": side,
+        "most_bytes": MOST_BYTES,
+    }
+    try:
+        decoded = await decoder.decode("picture", raw, wanted, limits=limits or decoder.DecoderLimits(), where=where)
+        said = msgspec.json.decode(decoded.said, type=_PictureReply)
+    except decoder.Undecodable as error:
+        raise BadPicture(f"The image {error}") from error
+    except msgspec.DecodeError as error:
+        raise BadPicture("The image could not be decoded.") from error
+    # Whoever took over the decoder with a hostile file could write anything.
+    if kind(decoded.data) != said.media_type or size(decoded.data) != said.size or len(decoded.data) > MOST_BYTES:
+        raise BadPicture("The image could not be decoded.")
+    return FittedPicture(said.media_type, decoded.data, said.size, source_size[::-1] if said.turned else source_size)
+
+
+class _PictureReply(msgspec.Struct):
+    media_type: str
+    size: tuple[int, int]
+    turned: bool
+
+
+def _number(raw: bytes, at: int, count: int, *, big: bool = False) -> int:
+    piece = raw[at : at + count]
+    if len(piece) < count:
+        raise BadPicture("The image is cut off inside its header.")
+    return int.from_bytes(piece, "big" if big else "little")
+
+
+def _png_size(raw: bytes) -> tuple[int, int]:
+    if raw[8:16] != b"\0\0\0\x0dIHDR"[: len(raw) - 8]:
+        raise BadPicture("The image is damaged: a PNG begins with its header.")
+    width, height, check = (_number(raw, at, 4, big=True) for at in (16, 20, 29))
+    if binascii.crc32(raw[12:29]) != check or max(width, height) >= 1 << 31:
+        raise BadPicture("The image is damaged: its header is not what was written.")
+    return width, height
+
+
+def _gif_size(raw: bytes) -> tuple[int, int]:
+    return _number(raw, 6, 2), _number(raw, 8, 2)
+
+
+def _webp_size(raw: bytes) -> tuple[int, int]:
+    chunk = raw[12:16]
+    if chunk == b"VP8X":
+        return 1 + _number(raw, 24, 3), 1 + _number(raw, 27, 3)
+    if chunk == b"VP8L":
+        bits = _number(raw, 21, 4)
+        if raw[20] == 0x2F:
+            return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    elif chunk == b"VP8 ":
+        width, height = _number(raw, 26, 2), _number(raw, 28, 2)
+        if raw[23:26] == b"\x9d\x01\x2a":
+            return width & 0x3FFF, height & 0x3FFF
+    raise BadPicture("The image is damaged or cut off: it has no WebP header that is known.")
+
+
+def _jpeg_size(raw: bytes) -> tuple[int, int]:
+    for marker, at in _jpeg_segments(raw):
+        if 0xC0 <= marker <= 0xCF and marker not in {0xC4, 0xC8, 0xCC}:
+            return _number(raw, at + 5, 2, big=True), _number(raw, at + 3, 2, big=True)
+    raise BadPicture("The image is damaged: it has no header with its size.")
+
+
+def _jpeg_segments(raw: bytes) -> Iterator[tuple[int, int]]:
+    """Markers with a length, and where that stands, up to the first scan."""
+    at = 2
+    for _ in range(_STEPS):
+        if _number(raw, at, 1) != 0xFF:
+            raise BadPicture("The image is damaged: there is no marker where one must be.")
+        marker = _number(raw, at + 1, 1)
+        if marker == 0xFF:  # padding
+            at += 1
+        elif marker == 0x01 or 0xD0 <= marker <= 0xD8:
+            at += 2
+        elif marker in {0x00, 0xD9}:
+            return
+        else:
+            yield marker, at + 2
+            if marker == 0xDA:
+                return
+            length = _number(raw, at + 2, 2, big=True)
+            if length < 2:
+                raise BadPicture("The image is damaged: a part of it has no length.")
+            at += 2 + length
+
+
+def _is_whole(media_type: str, raw: bytes) -> bool:
+    """Does the file reach its own end? What stands behind that does not matter."""
+    try:
+        if media_type == "image/png":
+            return _png_ends(raw)
+        if media_type == "image/gif":
+            return _gif_ends(raw)
+        if media_type == "image/webp":
+            return 8 + _number(raw, 4, 4) <= len(raw)
+        return any(marker == 0xDA and raw.find(b"\xff\xd9", at) > 0 for marker, at in _jpeg_segments(raw))
+    except BadPicture:
+        return False
+
+
+def _png_ends(raw: bytes) -> bool:
+    at = 8
+    for _ in range(_STEPS):
+        length = _number(raw, at, 4, big=True)
+        if raw[at + 4 : at + 8] == b"IEND":
+            return at + 12 + length <= len(raw)
+        at += 12 + length
+    return False
+
+
+def _gif_ends(raw: bytes) -> bool:
+    at = 13 + _gif_colours(_number(raw, 10, 1))
+    steps = iter(range(_STEPS))
+    for _ in steps:
+        block = _number(raw, at, 1)
+        if block == 0x3B:
+            return True
+        if block == 0x21:
+            at += 2
+        elif block == 0x2C:
+            at += 11 + _gif_colours(_number(raw, at + 9, 1))
+        else:
+            return False
+        for _ in steps:  # the pieces of its data, up to an empty one
+            length = _number(raw, at, 1)
+            at += 1 + length
+            if not length:
+                break
+    return False
+
+
+def _gif_colours(flags: int) -> int:
+    """Bytes of the table of colours that follows."""
+    return 6 << (flags & 7) if flags & 0x80 else 0
+
+
+DOCUMENT_BYTES = 100_000_000
+MOST_PAGES = 20
+"""That are given at once."""
+MOST_UNASKED = 10
+"""A longer document must be asked for by pages."""
+PAGE_CHARS = 50_000
+"""Of a page's text; what is longer is cut, and says so."""
+PAGE_PICTURE_BYTES = 1_000_000
+"""Of a page's picture: twenty of them must fit into one turn of a model."""
+LIMITS = decoder.DecoderLimits(seconds=60)
+
+_MANY = f"at most {MOST_PAGES} pages can be read at once."
+_RANGE = r"([0-9]{1,7})(?:(\s*-\s*)([0-9]{1,7})?)?"
+
+
+class BadDocument(ValueError):  # noqa: N818 - the state of the file, as a tool reports it
+    """The document cannot be read. The message is a whole sentence."""
+
+    def __init__(self, message: str, *, code: str = "bad-document") -> None:
+        super().__init__(message)
+        self.code = code
+        """`bad-document`, `encrypted`, `too-large-to-show` or `needs-docs`."""
+
+
+class BadPages(ValueError):  # noqa: N818 - the reader is a model
+    """Those pages cannot be given. The message goes behind the name of the argument and a colon."""
+
+
+class Leaf(NamedTuple):
+    """One page."""
+
+    number: int
+    text: str
+    media_type: str = ""
+    """Of the picture; empty where there is none."""
+    data: bytes = b""
+
+
+class Pages(NamedTuple):
+    """Some pages, in the order in which they were asked for."""
+
+    pages: tuple[Leaf, ...]
+    total: int
+    """How many the document has."""
+
+
+def known(head: bytes) -> bool:
+    """Do these first bytes begin a PDF?"""
+    return head.startswith(b"%PDF-")
+
+
+def ranges(text: str) -> tuple[tuple[int, int | None], ...]:
+    """First and last page of each part of `3`, `1-5`, `10-` or `1,3-4`; None is the end of the document.
+
+    Raises: BadPages.
+    """
+    found: list[tuple[int, int | None]] = []
+    parts = text.split(",")
+    if len(parts) > MOST_PAGES:
+        raise BadPages(_MANY)
+    for part in parts:
+        match = re.fullmatch(_RANGE, part.strip())
+        if match is None:
+            raise BadPages(f'{part.strip()[:40]!r} names no pages; write for example "3", "1-5" or "1,3-4".')
+        first = int(match[1])
+        last = first if match[2] is None else int(match[3]) if match[3] else None
+        if first < 1:
+            raise BadPages("pages are counted from 1.")
+        if last is not None and last < first:
+            raise BadPages(f"the end {last} lies before the start {first}.")
+        found.append((first, last))
+    if sum(1 if last is None else last - first + 1 for first, last in found) > MOST_PAGES:
+        raise BadPages(_MANY)
+    return tuple(found)
+
+
+async def pages(
+    raw: bytes, wanted: str | None = None, *, images: bool = False, limits: decoder.DecoderLimits = LIMITS
+) -> Pages:
+    """The pages `wanted` (as `ranges` reads them) of a PDF, or all of a short one.
+
+    A page comes with its picture when `images` are asked for, or when it has something on it but no text. A range
+    that ends behind the last page ends with it.
+
+    Raises: BadDocument, BadPages.
+    """
+    chosen = None if wanted is None else ranges(wanted)
+    if len(raw) > DOCUMENT_BYTES:
+        raise BadDocument(
+            f"The document has {len(raw):,} bytes; {DOCUMENT_BYTES:,} are the most that can be read.",
+            code="too-large-to-show",
+        )
+    where = decoder.folders(["pypdfium2", "PIL"])
+    pictures = "all" if images else "textless"
+    if where is None and not images:
+        where, pictures = decoder.folders(["pypdfium2"]), ""
+    if where is None:
+        raise BadDocument(
+            f"The libraries that read PDF and draw its pages are not installed: {decoder.INSTALL}.", code="needs-docs"
+        )
+    order = {
+        "ranges": chosen,
+        "pictures": pictures,
+        "side": LONG_SIDE,
+        "most_bytes": PAGE_PICTURE_BYTES,
+        "most_pages": MOST_PAGES,
+        "most_unasked": MOST_UNASKED,
+        "page_chars": PAGE_CHARS,
+        "source_bytes": DOCUMENT_BYTES,
+    }
+    try:
+        decoded = await decoder.decode("pages", raw, order, limits=limits, where=where)
+        said = msgspec.json.decode(decoded.said, type=_DocumentReply)
+        if said.wrong:
+            raise _refusal(said)
+        return Pages(_leaves(said, decoded.data), said.total)
+    except decoder.Undecodable as error:
+        raise BadDocument(f"The document {error}") from error
+    except (msgspec.DecodeError, BadPicture) as error:
+        raise BadDocument("The document could not be decoded.") from error
+
+
+class _DocumentPage(msgspec.Struct):
+    number: int
+    text: str
+    media_type: str = ""
+    size_bytes: int = 0
+
+
+class _DocumentReply(msgspec.Struct):
+    wrong: str = ""
+    total: int = 0
+    number: int = 0
+    pages: tuple[_DocumentPage, ...] = ()
+
+
+def _leaves(said: _DocumentReply, data: bytes) -> tuple[Leaf, ...]:
+    """The pages, if what the child said is true of its bytes: it may have been taken over."""
+    found: list[Leaf] = []
+    at = 0
+    for row in said.pages[:MOST_PAGES]:
+        drawn = data[at : at + max(0, row.size_bytes)]
+        at += len(drawn)
+        if drawn and (kind(drawn) != row.media_type or max(size(drawn)) > LONG_SIDE or len(drawn) > PAGE_PICTURE_BYTES):
+            raise BadPicture("A page's picture is not what was asked for.")
+        found.append(Leaf(row.number, row.text[: PAGE_CHARS + 200], row.media_type if drawn else "", drawn))
+    return tuple(found)
+
+
+def _refusal(said: _DocumentReply) -> BadDocument | BadPages:
+    have = f"the document has {said.total} page{'' if said.total == 1 else 's'}"
+    if said.wrong == "encrypted":
+        return BadDocument("The document is encrypted: it cannot be read without its password.", code="encrypted")
+    if said.wrong == "unasked":
+        return BadPages(f'{have}; name those to read, at most {MOST_PAGES}, for example "1-5".')
+    if said.wrong == "past":
+        return BadPages(f"{have}, and none after that.")
+    if said.wrong == "many":
+        return BadPages(f"{_MANY[:-1]}, and {have}.")
+    if said.wrong == "page":
+        return BadDocument(f"Page {said.number} of {said.total} is damaged; others may be readable.")
+    return BadDocument("The document is damaged, or not a PDF.")

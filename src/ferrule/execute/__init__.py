@@ -1,1 +1,0 @@
-"""Running a tool's body: the only place that awaits one."""

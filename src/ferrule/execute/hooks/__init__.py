@@ -1,1 +1,0 @@
-"""Hooks: programs and functions of the user that are told of calls, before and after."""

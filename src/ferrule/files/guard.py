@@ -1,0 +1,303 @@
+"""Paths that are off limits inside the workspace too: secret files and protected files.
+
+Secret files are never read, searched or edited; what is one, `secrets.py` says. Protected files (what programs obey or
+run by themselves) are never written. Both lists hold for the real path behind a link, in any letter case, with trailing
+dots or blanks, and whether or not the file exists yet. Names compare by whole components.
+
+Two questions about secrets have different answers. `secret`: may a tool tell its content, or a command line name it?
+`hidden`: may a command that runs see it? What is committed is in everybody's hands, and git has to find it, so that
+commands see it; an environment file is told by no tool all the same, for that is the contract.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from ferrule.core.access import within
+from ferrule.core.errors import ToolFailure
+from ferrule.files import secrets
+from ferrule.files.jail import Jail
+from ferrule.files.secrets import ENVIRONMENTS, NAMED, READABLE, SECRET, in_folder, listed
+from ferrule.git.committed import ABSENT, Committed, CommittedFile
+from ferrule.system.folder import Stamp, is_settled, read_whole, stamp
+
+__all__ = ["PROTECTED", "READABLE", "SECRET", "Guard"]
+
+_Why = Literal["environment", "key", "npmrc", "named", "home", "rule"]
+
+PROTECTED = (
+    ".git",
+    ".git/**",
+    "git~1/**",
+    ".ferrule",
+    ".ferrule/**",
+    ".amp/settings*.json*",
+    ".amp/{plugins,toolbox}/**",
+    ".agents/{tools,checks}/**",
+    ".{agents,ah}/skills/*/{tools,toolbox}/**",
+    ".{agents,ah}/skills/*/mcp.json",
+    ".{claude,codex,gemini,cursor,opencode}/**",
+    ".mcp.json",
+    ".{vscode,idea,zed,devcontainer}/**",
+    ".{bash_aliases,bashrc,bash_profile,bash_login,bash_logout,profile,zshrc,zshenv,zprofile,zlogin,inputrc}",
+    ".config/{fish,git}/**",
+    ".{gitconfig,gitmodules,envrc,npmrc,yarnrc,yarnrc.yml,pnpmfile.cjs,pypirc}",
+    ".{husky,githooks}/**",
+    ".pre-commit-config.yaml",
+    "lefthook.{yml,yaml}",
+    "*.pth",
+    "{sitecustomize,usercustomize}.py",
+)
+
+UNASKED = (".git", ".git/**", "git~1/**", ".ferrule", ".ferrule/**")
+"""Those of them that nobody is asked about: git's own, and what decides about this program's calls."""
+
+
+OWN = (".ferrule", ".ferrule/**")
+"""Those that nobody is asked about even when a command has written them."""
+
+
+class Guard:
+    """Decides whether a real path is secret or protected. `allow` lists globs that the user has opened."""
+
+    def __init__(self, allow: Sequence[str] = (), jail: Jail | None = None) -> None:
+        self._allow = tuple(allow)
+        self._jail = jail
+        self.kept: tuple[str, ...] = ()
+        """Folders, real, that the user keeps from being written."""
+        self._run: dict[str, str] = {}
+        """Files that this session runs outside the sandbox, by how they compare."""
+        self._plans: set[str] = set()
+        self.written: set[str] = set()
+        """Protected files that the session itself wrote, with the user's leave."""
+        self.denied: Callable[[str, str], bool] | None = None
+        """Does a rule deny a path, for reading or for writing? Such a file counts as secret or as protected."""
+        self.rules: Callable[[], int] = int
+        """How many sets of rules there are: what was denied is asked again when there are more."""
+        self.committed = Committed()
+        """What was committed when the session began; HEADs are noted here and now, before any command can run."""
+        if jail is not None:
+            self.committed.begin([root.path for root in jail.roots])
+        self._contents: dict[str, tuple[Stamp, bool]] = {}
+        """Path → what the file was like, and whether its content was secret then."""
+
+    def open(self, allow: Sequence[str]) -> None:
+        """More globs of guarded files that the user has opened."""
+        self._allow += tuple(allow)
+
+    def keep(self, paths: Iterable[str]) -> None:
+        """These files, real, run outside the sandbox as they are: nothing in the session may write them."""
+        self._run |= {path.casefold(): path for path in paths}
+
+    def plan(self, path: str) -> None:
+        """This file, by its one real path, is the session's plan: it may be written though its folder is protected."""
+        self._plans.add(path)
+
+    @property
+    def run(self) -> tuple[str, ...]:
+        """Those of them that the user has not opened."""
+        return tuple(path for path in self._run.values() if not self._open(path))
+
+    def secret(self, path: str) -> bool:
+        """Is its content to be told by no tool, and its name to be asked about in a command line?"""
+        return self._why(path) is not None
+
+    def hidden(self, path: str) -> CommittedFile | None:
+        """What commands are to see in the place of a file, by its real path: None for the file itself.
+
+        For a state `different` it is the committed bytes, for `absent` nothing.
+        """
+        return None if (why := self._why(path, is_told=False)) is None else self._committed(path, why)
+
+    def veiled(self, path: str) -> CommittedFile | None:
+        """The same for a file that a secret name leads to, whatever its own name is."""
+        return self._committed(path, self._why(path, is_told=False) or "named")
+
+    def is_folder_hidden(self, path: str) -> bool:
+        """Is all of a folder hidden because of its name? Not where it is one of source code, or an environment."""
+        why = self._why(path, is_told=False)
+        if why is None or why in {"home", "rule"}:
+            return why is not None
+        try:
+            names = os.listdir(path)
+        except OSError:
+            return True
+        if "pyvenv.cfg" in names or any(map(secrets.is_source, names)):
+            return False
+        return not self.committed.holds_folder(path)
+
+    def marks(self, folder: str) -> Callable[[str], bool]:
+        """May a name in this folder be secret or protected by its name? It errs on the side of yes."""
+        home = os.path.expanduser("~")
+        if self._home_place(os.path.join(folder, "x")) or secrets.is_above_place(folder, home):
+            return lambda _: True
+        return in_folder(self._inside(folder), (*SECRET, *PROTECTED))
+
+    def is_askable(self, path: str) -> bool:
+        """May a person let this secret file of the workspace be read? Environment files open by the setting only."""
+        is_here = self._jail is not None and self._jail.holds(path) and os.path.isfile(path)
+        return is_here and self._why(path) in {"key", "npmrc", "named"}
+
+    def reason(self, path: str) -> str:
+        """Why a file is secret, as a sentence."""
+        name = os.path.basename(path)
+        why = self._why(path)
+        if why == "key":
+            return f"{name} holds a private key, or cannot be told from one."
+        return {
+            None: "",
+            "environment": f"{name} is an environment file.",
+            "npmrc": f"{name} holds a token, or cannot be told from one that does.",
+            "named": f"{name} has a name that files of credentials have.",
+            "home": f"{self._home_place(path)} is a place of credentials.",
+            "rule": f"A rule denies {name}.",
+        }[why]
+
+    def _why(self, path: str, *, is_told: bool = True) -> _Why | None:
+        """Why a path is secret; None where it is not. `is_told`: what is committed counts, for what is told of keys."""
+        if self.denied is not None and self.denied(path, "read"):
+            return "rule"
+        kind = secrets.kind_of(self._inside(path))
+        if kind in {"key", "npmrc"} and not self._holds(path, kind):
+            kind = None
+        if kind is None and self._home_place(path):
+            kind = "home"
+        if kind is None or self._open(path):
+            return None
+        if is_told and kind == "key" and self._committed(path, kind) is None:
+            return None
+        # A package may well be called `credentials`: what is in it is told by its own names.
+        if is_told and kind in {"named", "environment"} and os.path.isdir(path) and not self.is_folder_hidden(path):
+            return None
+        return kind
+
+    def _holds(self, path: str, kind: str) -> bool:
+        """Is there something secret in the file? What cannot be looked into counts as secret."""
+        try:
+            known = self._contents.get(path)
+            if known is None or known[0] != stamp(os.stat(path)):
+                raw, status = read_whole(path, secrets.MOST_BYTES, follow=True)
+                known = (stamp(status), (secrets.holds_key if kind == "key" else secrets.holds_token)(raw))
+                self._contents.pop(path, None)
+                if is_settled(status):
+                    self._contents[path] = known
+        except (OSError, ValueError):
+            return True
+        return known[1]
+
+    def _committed(self, path: str, why: _Why) -> CommittedFile | None:
+        if why in {"home", "rule"}:
+            return ABSENT
+        state = self.committed.state(os.path.realpath(path))
+        return None if state.verdict == "equal" else state
+
+    def _home_place(self, path: str) -> str:
+        roots = () if self._jail is None else [root.path for root in self._jail.roots]
+        return secrets.at_home(path, os.path.expanduser("~"), roots)
+
+    def protected(self, path: str) -> bool:
+        if self.denied is not None and self.denied(path, "write"):
+            return True
+        if any(within(path.casefold(), folder.casefold()) for folder in self.kept):
+            return True
+        is_listed = path not in self._plans and (self._listed(path, PROTECTED) or _steers_git(path))
+        is_obeyed = path.casefold() in self._run or is_listed
+        return is_obeyed and not self._open(path)
+
+    def may_be_asked(self, path: str, *, unasked: tuple[str, ...] = UNASKED) -> bool:
+        """May a person be asked whether this protected file is written? Never for what rules and settings keep."""
+        if self.secret(path) or (self.denied is not None and self.denied(path, "write")):
+            return False
+        if any(within(path.casefold(), folder.casefold()) for folder in self.kept) or path.casefold() in self._run:
+            return False
+        return not self._listed(path, unasked) and (unasked is not UNASKED or not _steers_git(path))
+
+    def _open(self, path: str) -> bool:
+        return bool(self._allow) and self._listed(path, self._allow)
+
+    def _listed(self, path: str, patterns: tuple[str, ...]) -> bool:
+        return listed(self._inside(path), patterns)
+
+    def _inside(self, path: str) -> str:
+        """Names above the workspace do not count: a project may well lie in a folder like `.claude/worktrees`."""
+        return self._jail.from_root(path) if self._jail is not None else path
+
+    def search_exclusions(self) -> list[str]:
+        """Globs of files that are secret by name, for a search program; `secret` decides about all others."""
+        # What rules open or deny cannot be said in these globs; then that decides alone.
+        if self._allow or self.denied is not None:
+            return []
+        # A glob would keep the search out of folders of source code with that name, too.
+        return [f"**/{pattern}" for pattern in (*ENVIRONMENTS, *NAMED) if pattern != "credentials"]
+
+    def search_names(self) -> list[str]:
+        """Globs of names, without folders, that a file which is secret may have; where a rule denies, any name."""
+        return ["*"] if self.denied is not None else [pattern for pattern in SECRET if "/" not in pattern]
+
+    def has_home_place(self, folder: str) -> bool:
+        """Are there places of credentials of the home folder in this folder, or is it in one?"""
+        return secrets.meets_home(folder, os.path.expanduser("~"))
+
+    def check_read(self, path: str) -> None:
+        """Raise for a secret file."""
+        if self.denied is not None and self.denied(path, "read"):
+            raise ToolFailure(
+                "File is covered by a Read deny rule in your permission settings and cannot be read.",
+                code="denied-by-rule",
+                path=path,
+            )
+        if self.secret(path):
+            raise self.refusal(path)
+
+    def refusal(self, path: str) -> ToolFailure:
+        """What is said of a secret file that somebody wants to read: the contract's sentence, and the true reason."""
+        return ToolFailure(
+            "Refusing to read env file. Reading secrets is not permitted.",
+            code="reading-secret-file",
+            path=path,
+            note=self._help(path),
+        )
+
+    def _help(self, path: str) -> str:
+        return f"{self.reason(path)} The user can open it in files.guarded_allow of the settings."
+
+    def check_write(self, path: str, *, asks: bool = False) -> None:
+        """Raise for a secret or a protected file; `asks`: not for one that a person will be asked about."""
+        if self.denied is not None and self.denied(path, "read"):
+            raise ToolFailure(
+                "File is covered by a Read deny rule in your permission settings and cannot be edited.",
+                code="denied-by-rule",
+                path=path,
+            )
+        if self.denied is not None and self.denied(path, "write"):
+            raise ToolFailure(
+                "File is covered by an Edit deny rule in your permission settings and cannot be edited.",
+                code="denied-by-rule",
+                path=path,
+            )
+        if self.secret(path):
+            raise ToolFailure(
+                f"Refusing to write {os.path.basename(path)}, a secret file. Ask the user to change it by hand.",
+                code="writing-secret-file",
+                path=path,
+                note=self._help(path),
+            )
+        if self.protected(path) and not (asks and self.may_be_asked(path)):
+            raise ToolFailure(
+                f"Refusing to write {os.path.basename(path)}: programs run or obey this file by themselves. "
+                "Ask the user to change it by hand, or to list it in files.guarded_allow of the user's settings.",
+                code="writing-protected-file",
+                path=path,
+            )
+        if self._listed(path, PROTECTED):
+            self.written.add(path)
+
+
+def _steers_git(path: str) -> bool:
+    """Is it the settings or a hook of a repository that lies in a folder of another name?"""
+    folder, name = os.path.split(path)
+    if name not in {"config", "config.worktree"}:
+        if os.path.basename(folder) != "hooks":
+            return False
+        folder = os.path.dirname(folder)
+    return all(os.path.lexists(os.path.join(folder, part)) for part in ("HEAD", "objects", "refs"))

@@ -1,1 +1,0 @@
-"""The tools from elsewhere, as a session gathers them."""

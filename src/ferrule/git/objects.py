@@ -1,0 +1,288 @@
+"""Read the objects and the index of a git repository without trusting anything else in it.
+
+Git is started on an empty repository of our own and sees only the other repository's folder of objects: no
+settings, no refs, no replacements, no hooks. Its answers are checked against the hash that was asked for.
+
+The index is parsed here, without git.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import re
+import selectors
+import shutil
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Self
+
+from ferrule.system.environment import program_on_path
+
+MOST_BYTES = 64 << 20
+_SECONDS = 20.0
+_PACK_SECONDS = 120.0
+_HEAD = re.compile(rb"([0-9a-f]+) ([a-z]+) (\d+)")
+
+
+class _Git(NamedTuple):
+    """A running git, and the objects that it reads."""
+
+    objects: str
+    process: "subprocess.Popen[bytes]"
+
+
+class Objects:
+    """Reads objects of repositories; a context manager, for it runs git."""
+
+    def __init__(self, outside: Sequence[str] = ()) -> None:
+        """`outside` are folders in which no git is looked for."""
+        self._outside = tuple(outside)
+        self._running: _Git | None = None
+        self._own = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+        if self._own:
+            shutil.rmtree(self._own, ignore_errors=True)
+
+    def read(self, objects: str, name: str, kind: str) -> bytes | None:
+        """The object whose bytes have this name as their hash; None where there is none such, or no git."""
+        found, raw = self.read_any(objects, name, kind)
+        return raw if found else None
+
+    def read_any(self, objects: str, name: str, kind: str = "") -> tuple[str, bytes]:
+        """The same with its kind, whichever that is where none is asked for; no kind where there is none such."""
+        try:
+            if self._running is None or self._running.objects != objects:
+                self._stop()
+                self._running = _Git(objects, self._start(objects, is_long=len(name) > 40))
+            found, raw = _asked(self._running.process, name, kind)
+        except (OSError, ValueError):
+            self._stop()  # what it may still say belongs to no later question
+            return "", b""
+        return (found, raw) if hash_of(found, raw, is_long=len(name) > 40) == name else ("", b"")
+
+    def packed(self, objects: str, names: Sequence[str]) -> list[str]:
+        """A pack of these objects and its index: files that are there as long as this reader. Raises OSError."""
+        git, environment = self._surroundings(objects, is_long=len(names[0]) > 40)
+        folder = tempfile.mkdtemp(dir=self._own)
+        argv = [git, "pack-objects", "-q", os.path.join(folder, "pack")]
+        text = "".join(f"{name}\n" for name in names).encode()
+        try:
+            subprocess.run(
+                argv, input=text, cwd=self._own, env=environment, capture_output=True, check=True, timeout=_PACK_SECONDS
+            )
+        except subprocess.SubprocessError as error:
+            raise OSError(errno.EIO, "git could not pack objects", objects) from error
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder), reverse=True)]
+
+    def _start(self, objects: str, *, is_long: bool) -> "subprocess.Popen[bytes]":
+        git, environment = self._surroundings(objects, is_long=is_long)
+        return subprocess.Popen(
+            [git, "cat-file", "--batch"],
+            cwd=self._own,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,
+        )
+
+    def _surroundings(self, objects: str, *, is_long: bool) -> tuple[str, dict[str, str]]:
+        """Git, and the environment in which it sees nothing but these objects. Raises OSError."""
+        git = program_on_path("git", outside=self._outside)
+        if git is None or not os.path.isdir(objects):
+            raise FileNotFoundError(objects)
+        if not self._own:
+            self._own = tempfile.mkdtemp(prefix="ferrule-git-")
+        folder = os.path.join(self._own, "long" if is_long else "short")
+        if not os.path.isdir(folder):
+            _make(folder, is_long=is_long)
+        return git, {
+            "PATH": os.defpath,
+            "HOME": self._own,
+            "LC_ALL": "C",
+            "GIT_DIR": folder,
+            "GIT_OBJECT_DIRECTORY": objects,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_ALLOW_PROTOCOL": "none",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+        }
+
+    def _stop(self) -> None:
+        if self._running is None:
+            return
+        process = self._running.process
+        self._running = None
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        process.wait()
+
+
+def hash_of(kind: str, raw: bytes, *, is_long: bool) -> str:
+    """The name that git gives to an object."""
+    whole = f"{kind} {len(raw)}".encode() + b"\0" + raw
+    return (hashlib.sha256 if is_long else hashlib.sha1)(whole, usedforsecurity=False).hexdigest()
+
+
+def entries(raw: bytes, *, is_long: bool) -> Iterator[tuple[bytes, tuple[str, str]]]:
+    """The names in a tree, each with its mode and the object behind it."""
+    at, size = 0, 32 if is_long else 20
+    while at < len(raw):
+        blank, end = raw.find(b" ", at), raw.find(b"\0", at)
+        if not at < blank < end:
+            return
+        yield raw[blank + 1 : end], (raw[at:blank].decode("latin-1"), raw[end + 1 : end + 1 + size].hex())
+        at = end + 1 + size
+
+
+def _make(folder: str, *, is_long: bool) -> None:
+    """An empty repository: what git wants to find before it starts."""
+    for name in ("objects", "refs"):
+        os.makedirs(os.path.join(folder, name))
+    version, more = (1, "[extensions]\n\tobjectFormat = sha256\n") if is_long else (0, "")
+    settings = f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n{more}"
+    for name, text in (("HEAD", "ref: refs/heads/none\n"), ("config", settings)):
+        with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+            file.write(text)
+
+
+def _asked(process: "subprocess.Popen[bytes]", name: str, kind: str) -> tuple[str, bytes]:
+    """What git answers about one object: its kind, and its bytes. Raises `OSError` and `ValueError`."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{name}\n".encode())
+    until = time.monotonic() + _SECONDS
+    said, size, found = bytearray(), -1, ""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while size < 0 or len(said) <= size:
+            if not selector.select(max(0.0, until - time.monotonic())):
+                raise TimeoutError
+            piece = os.read(process.stdout.fileno(), 1 << 16)
+            if not piece:
+                raise BrokenPipeError
+            said += piece
+            if size < 0 and (end := said.find(b"\n")) >= 0:
+                head = _HEAD.fullmatch(bytes(said[:end]))
+                if head is None or head[1] != name.encode() or int(head[3]) > MOST_BYTES:
+                    raise ValueError(f"git has no object {name}")
+                found = head[2].decode()
+                if kind not in ("", found):
+                    raise ValueError(f"git has no {kind} {name}")
+                size = int(head[3])
+                del said[: end + 1]
+    return found, bytes(said[:size])
+
+
+_GIT_INDEX_HEAD = struct.Struct(">4sII")
+_LINK = 0o160000
+_MODE_AT = 24
+_HASH_AT = 40
+_EXTENDED, _LONG_NAME = 0x4000, 0x0FFF
+_STAGE = 0x3000
+
+
+class Staged(NamedTuple):
+    """What the index says of one file."""
+
+    mode: int
+    blob: str
+
+    @property
+    def is_link(self) -> bool:
+        """Does it stand for a commit of another repository?"""
+        return self.mode == _LINK
+
+
+class GitIndex(NamedTuple):
+    """What an index holds."""
+
+    files: dict[bytes, Staged]
+    is_merged: bool = True
+    """Is there one version of each file, as is always so but in the middle of a merge?"""
+    tree: str = ""
+    """The tree that it is of as a whole, where git has written that down."""
+
+
+def read_index(raw: bytes) -> GitIndex | None:
+    """What the bytes of an index say; None where they are of a kind that is not known here."""
+    size = _hash_size(raw)
+    if not size:
+        return None
+    try:
+        return _read(raw[:-size], size)
+    except (struct.error, ValueError, IndexError):
+        return None
+
+
+def _hash_size(raw: bytes) -> int:
+    """How long the hashes are: the last one is of all that stands before it."""
+    for name, size in (("sha1", 20), ("sha256", 32)):
+        if hashlib.new(name, raw[:-size], usedforsecurity=False).digest() == raw[-size:]:
+            return size
+    return 0
+
+
+def _read(raw: bytes, size: int) -> GitIndex:
+    magic, version, count = _GIT_INDEX_HEAD.unpack_from(raw)
+    if magic != b"DIRC" or version not in (2, 3, 4):
+        raise ValueError(magic)
+    files: dict[bytes, Staged] = {}
+    at, name, is_merged = _GIT_INDEX_HEAD.size, b"", True
+    for _ in range(count):
+        (mode,) = struct.unpack_from(">I", raw, at + _MODE_AT)
+        (flags,) = struct.unpack_from(">H", raw, at + _HASH_AT + size)
+        start = at + _HASH_AT + size + (4 if flags & _EXTENDED else 2)
+        if version == 4:
+            stripped, start = _number(raw, start)
+            end = raw.index(b"\0", start)
+            name = name[: len(name) - stripped] + raw[start:end]
+            after = end + 1
+        else:
+            end = raw.index(b"\0", start + (flags & _LONG_NAME))
+            name = raw[start:end]
+            after = at + (end - at + 8) // 8 * 8
+        is_merged = is_merged and not flags & _STAGE
+        files[name] = Staged(mode, raw[at + _HASH_AT : at + _HASH_AT + size].hex())
+        at = after
+    return GitIndex(files, is_merged, _tree(raw, at, size))
+
+
+def _number(raw: bytes, at: int) -> tuple[int, int]:
+    """A number of as many bytes as it needs, and where it ends."""
+    value = raw[at] & 0x7F
+    while raw[at] & 0x80:
+        at += 1
+        value = ((value + 1) << 7) | (raw[at] & 0x7F)
+    return value, at + 1
+
+
+def _tree(raw: bytes, at: int, size: int) -> str:
+    """The tree of all that is staged. Raises ValueError where the index is only a part of another one."""
+    tree = ""
+    while at < len(raw):
+        kind, length = struct.unpack_from(">4sI", raw, at)
+        body = raw[at + 8 : at + 8 + length]
+        if kind[:1].islower():
+            raise ValueError(kind)
+        if kind == b"TREE" and body[:1] == b"\0":
+            counts, _, rest = body[1:].partition(b"\n")
+            tree = rest[:size].hex() if not counts.startswith(b"-") else ""
+        at += 8 + length
+    return tree

@@ -1,0 +1,123 @@
+"""Describe a hook: its event, the tools that its matcher covers, and the program or function that it runs.
+
+A matcher is a regular expression that must match the whole name of a tool.
+"""
+
+import math
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+EVENTS = (
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "SessionStart",
+    "SessionEnd",
+    "Notification",
+    "UserPromptSubmit",
+    "Stop",
+    "SubagentStart",
+    "SubagentStop",
+    "PreCompact",
+    "PermissionRequest",
+)
+"""From `UserPromptSubmit` to `PreCompact` they are for whoever runs a conversation around the engine."""
+Event = str
+Layer = Literal["managed", "user", "project", "session"]
+Function = Callable[[dict[str, Any]], Mapping[str, Any] | Awaitable[Mapping[str, Any] | None] | None]
+"""Gets what a program would read from its standard input, and gives back what one would print."""
+
+
+class Hook(NamedTuple):
+    """One hook."""
+
+    event: Event
+    matcher: str = ""
+    """A regular expression that covers a tool's whole name; empty or `*` means every tool."""
+    command: str = ""
+    """A command line for the shell; empty where `function` is given."""
+    function: Function | None = None
+    seconds: float = 60.0
+    layer: Layer = "user"
+    source: str = ""
+    """Where it was written, for people."""
+    pins: tuple[tuple[str, str], ...] | None = None
+    """The scripts of the workspace that the command names, with hashes of what was trusted; None: any may run."""
+
+
+class HookVerdict(NamedTuple):
+    """What the hooks say about a call that is about to be looked at."""
+
+    verdict: Literal["", "allow", "ask", "deny"] = ""
+    """The strictest of all; empty where none has a word on it."""
+    reason: str = ""
+    input: dict[str, Any] | None = None
+    """The input that a hook wants instead, in the words in which it was told; None where it stays."""
+    notes: tuple[str, ...] = ()
+    """What the model is to be told beside the reply."""
+    stop: str = ""
+    """Why the work is to end, if one of them wants that; the call is denied then."""
+
+
+class After(NamedTuple):
+    """What the hooks say about a reply."""
+
+    notes: tuple[str, ...] = ()
+    blocked: str = ""
+    """Why the model should take it for a failure; empty where it should not."""
+    stop: str = ""
+    """Why the work is to end here; empty where it goes on."""
+
+
+_CHARS = 2000
+_REPEATED = 1000
+"""Counts such as `{9}{99}` may multiply to so much: compiling writes them all out."""
+_SECONDS = 0.05
+"""A name is short: whoever needs longer to tell has an expression that does not end."""
+
+
+class BadMatcher(ValueError):  # noqa: N818 - the reader is a person who wrote one
+    """It is no regular expression; the message says why."""
+
+
+def check(matcher: str) -> None:
+    """Raises BadMatcher where it cannot be understood."""
+    if len(matcher) > _CHARS:
+        raise BadMatcher(f"it has more than {_CHARS:,} characters")
+    if math.prod(max(1, int(count)) for count in re.findall(r"[{,](\d{1,9})", matcher)) > _REPEATED:
+        raise BadMatcher(f"it repeats something more than {_REPEATED:,} times")
+    if not _names(matcher):
+        _compiled(matcher)
+
+
+def covers(matcher: str, names: Collection[str]) -> bool:
+    """Does it cover one of the names? Also yes where that takes too long to tell: the hook may have a word on it."""
+    if matcher in {"", "*"}:
+        return True
+    if known := _names(matcher):
+        return not known.isdisjoint(names)
+    try:
+        return any(_compiled(matcher).fullmatch(name, timeout=_SECONDS) is not None for name in names)
+    except (TimeoutError, MemoryError, BadMatcher):
+        return True
+
+
+@lru_cache(maxsize=256)
+def _names(matcher: str) -> frozenset[str]:
+    """The names that a matcher such as `Edit|Write` lists; none where it is more than a list."""
+    if matcher in {"", "*"}:
+        return frozenset({matcher})
+    return frozenset(matcher.split("|")) if re.fullmatch(r"[A-Za-z0-9_|-]+", matcher) else frozenset()
+
+
+@lru_cache(maxsize=256)
+def _compiled(matcher: str) -> Any:
+    import importlib  # only matchers that are more than names need it, and the package has no types
+
+    regex: Any = importlib.import_module("regex")
+    try:
+        return regex.compile(matcher, regex.V0)
+    except (regex.error, OverflowError, RecursionError, MemoryError, ValueError) as error:
+        raise BadMatcher(f"it is no regular expression ({error})") from error

@@ -1,1 +1,0 @@
-"""The operating system, ignorant of tools: processes, ripgrep, patterns, storage, differences."""

@@ -1,1 +1,0 @@
-"""Tools that ask language servers about code."""

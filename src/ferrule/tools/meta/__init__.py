@@ -1,1 +1,0 @@
-"""Tools about tools and about servers."""

@@ -1,1 +1,0 @@
-"""Built-in tools: the plan of a session."""

@@ -1,0 +1,182 @@
+"""The instructions of a skill with its arguments in them, and the commands whose output belongs there.
+
+The text is looked through once. What was put into it, an argument or the output of a command, is never looked at
+again: a placeholder or a command in it stays text.
+
+In a command an argument is one word, quoted for the shell. Where the command is written in a way that quoting is not
+certain to work in, there is no command line at all. Whatever comes of it is judged as any other command line is.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ferrule.tools.skills.skills import Parameter
+
+MOST_COMMANDS = 20
+
+# Patterns stay text until the first use: compiling them would be paid by every start of the program.
+_PLACE = (
+    r"\$ARGUMENTS\[(?P<at>\d{1,3})\]|\$(?P<short>\d{1,2})(?!\w|[.,]\d)|(?P<all>\$ARGUMENTS\b)"
+    r"|(?P<session>\$\{CLAUDE_SESSION_ID\})|(?P<folder>\$\{CLAUDE_SKILL_DIR\})"
+)
+_COMMAND = r"(?<!\S)!`(?P<command>[^`\n]+)`"
+_HAZARDS = ("$(", "${", "$'", '$"', "$[", "<<", "((", "[[", "#", "\\\n")
+"""What a command must not have beside an argument: there a quotation mark may mean something else."""
+
+
+class Unquotable(ValueError):  # noqa: N818 - the state
+    """An argument cannot be put into a command; the message is the command."""
+
+
+class SkillCommand(NamedTuple):
+    """A command whose output belongs in the text."""
+
+    line: str
+    """In its final form."""
+
+
+class Composed(NamedTuple):
+    """The instructions, in pieces."""
+
+    pieces: tuple[str | SkillCommand, ...]
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The command lines, in order."""
+        return tuple(piece.line for piece in self.pieces if isinstance(piece, SkillCommand))
+
+    def text(self, outputs: Sequence[str]) -> str:
+        """The whole text, with an output for each command line."""
+        rest = iter(outputs)
+        return "".join(next(rest) if isinstance(piece, SkillCommand) else piece for piece in self.pieces)
+
+
+class _Values:
+    """What placeholders stand for."""
+
+    def __init__(self, arguments: str, session: str, folder: str, first: int) -> None:
+        self.arguments = arguments
+        self.words = words(arguments)
+        self.first = first
+        self.named = {"session": session, "folder": folder}
+        self.used = False
+        """Has a placeholder of the arguments been met?"""
+
+    def meant(self, place: re.Match[str]) -> list[str] | None:
+        """The words that a placeholder stands for; None where there are none, so that it is no placeholder."""
+        kind = place.lastgroup or ""
+        if kind in self.named:
+            return [self.named[kind]]
+        if kind == "all":
+            self.used = True
+            return self.words
+        at = int(place[kind]) - (self.first if kind == "short" else 0)
+        if 0 <= at < len(self.words):
+            self.used = True
+            return [self.words[at]]
+        self.used = self.used or kind == "at"
+        return [] if kind == "at" else None
+
+
+def words(arguments: str) -> list[str]:
+    """Arguments as a shell would divide them; between blanks where their quotation marks do not match."""
+    import shlex  # for skills that are given arguments
+
+    try:
+        return shlex.split(arguments)
+    except ValueError:
+        return arguments.split()
+
+
+def compose(body: str, *, arguments: str = "", session: str = "", folder: str = "", first: int = 0) -> Composed:
+    """Put the arguments into the instructions, behind them where there is no place for them.
+
+    `first` is the number of the first one: skills count from `$0`, commands from `$1`.
+
+    Raises: Unquotable.
+    """
+    values = _Values(arguments, session, folder, first)
+    pieces: list[str | SkillCommand] = []
+    done = 0
+    for found in re.finditer(f"{_COMMAND}|{_PLACE}", body):
+        pieces.append(body[done : found.start()])
+        done = found.end()
+        if found["command"] is None:
+            pieces.append(_in_prose(found, values))
+        elif line := found["command"].strip():
+            pieces.append(SkillCommand(_command(line, values)))
+        else:
+            pieces.append(found[0])
+    pieces.append(body[done:])
+    if arguments.strip() and not values.used:
+        pieces.append(f"\n\nARGUMENTS: {arguments}")
+    return Composed(tuple(piece for piece in pieces if piece))
+
+
+def _in_prose(place: re.Match[str], values: _Values) -> str:
+    meant = values.meant(place)
+    if meant is None:
+        return place[0]  # five dollars, and not the sixth argument
+    return values.arguments if place.lastgroup == "all" else "".join(meant)
+
+
+def _command(line: str, values: _Values) -> str:
+    """The command line with its arguments quoted as the shell needs it where they stand."""
+    done: list[str] = []
+    quote, at, given = "", 0, False
+    place = re.compile(_PLACE)
+    while at < len(line):
+        char = line[at]
+        found = place.match(line, at) if char == "$" else None
+        # Between single quotes `$1` is awk's, or whoever's the text is for.
+        if found is not None and not (quote == "'" and found.lastgroup == "short"):
+            meant = values.meant(found) or []
+            given = given or any(meant)
+            done.append(_quoted(meant, values.arguments if found.lastgroup == "all" else "".join(meant), quote))
+            at = found.end()
+            continue
+        width = 2 if (char == "\\" and quote != "'") or line.startswith("$$", at) else 1
+        if width == 1 and char in "'\"":
+            quote = "" if char == quote else quote or char
+        done.append(line[at : at + width])
+        at += width
+    if given and any(hazard in place.sub("\0", line) for hazard in _HAZARDS):
+        raise Unquotable(line)
+    return "".join(done)
+
+
+def _quoted(meant: Sequence[str], whole: str, quote: str) -> str:
+    """What stands in place of a placeholder: words of their own, or a part of the word that the quotes make."""
+    import shlex  # as above
+
+    if not quote:
+        return shlex.join(meant)
+    safe = shlex.quote(whole)
+    return whole if safe == whole or not whole else f"{quote}{safe}{quote}"
+
+
+def prompt_arguments(arguments: str, parameters: Sequence[Parameter]) -> dict[str, str]:
+    """The arguments of a server's prompt: `name=value`, and the other words in order; the last one takes what is left.
+
+    Raises: ValueError naming what is required and missing.
+    """
+    names = {one.name for one in parameters}
+    given: dict[str, str] = {}
+    loose: list[str] = []
+    for word in words(arguments):
+        name, equals, value = word.partition("=")
+        if equals and name in names and name not in given:
+            given[name] = value
+        else:
+            loose.append(word)
+    free = [one.name for one in parameters if one.name not in given]
+    for name in free[:-1]:
+        if loose:
+            given[name] = loose.pop(0)
+    if free and loose:
+        given[free[-1]] = " ".join(loose)
+    missing = [one.name for one in parameters if one.is_required and one.name not in given]
+    if missing:
+        raise ValueError(", ".join(missing))
+    return given

@@ -1,0 +1,194 @@
+"""The laws of the house: each lists all that breaks it, and `house.toml` what may break it still, and why.
+
+An exception that is no longer needed fails too: the list can only shrink.
+"""
+
+import ast
+import re
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ferrule.tools import BUILTIN
+
+from .project import ROOT, dotted, modules, tree
+
+SOFT_LINES = 600
+FLOOR_LINES = 80
+MOST_TERMS = 45
+_GERUND = re.compile(r"\w+ing")
+_NOUNS = {"string", "setting", "ring", "encoding"}
+"""Words in -ing that name a thing."""
+
+
+class Import(NamedTuple):
+    """One module of the package, named by another."""
+
+    source: str
+    target: str
+    is_inside: bool
+    """Does it stand in a function?"""
+
+
+@cache
+def house() -> dict[str, Any]:
+    """The exceptions, by law."""
+    with open(Path(__file__).with_name("house.toml"), "rb") as file:
+        return tomllib.load(file)
+
+
+@cache
+def names() -> dict[str, Path]:
+    return {dotted(path): path for path in modules()}
+
+
+@cache
+def lines() -> dict[str, int]:
+    return {name: path.read_text(encoding="utf-8").count("\n") for name, path in names().items()}
+
+
+@cache
+def imports() -> tuple[Import, ...]:
+    """Every import of the package's own modules, wherever it stands."""
+    return tuple(found for name, path in names().items() for found in _imports(name, tree(path), inside=False))
+
+
+def _imports(source: str, node: ast.AST, *, inside: bool) -> Iterator[Import]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ImportFrom):
+            base = str(child.module)
+            for alias in child.names:
+                target = f"{base}.{alias.name}" if f"{base}.{alias.name}" in names() else base
+                if target in names():
+                    yield Import(source, target, inside)
+        else:
+            is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from _imports(source, child, inside=inside or is_function)
+
+
+def room(name: str) -> str:
+    """The folder that a module lies in."""
+    return name if names()[name].name == "__init__.py" else name.rpartition(".")[0]
+
+
+def plain() -> list[str]:
+    """The modules that are no folder's own."""
+    return [name for name, path in names().items() if path.name != "__init__.py"]
+
+
+def test_a_long_module_has_a_reason():
+    assert {name: count for name, count in lines().items() if count > SOFT_LINES}.keys() == set(house()["long"])
+
+
+def test_a_small_module_with_one_importer_has_a_reason():
+    importers = defaultdict(set)
+    for one in imports():
+        if one.source != one.target:
+            importers[one.target].add(one.source)
+    small = {name for name in plain() if lines()[name] < FLOOR_LINES and len(importers[name]) == 1}
+
+    assert small == set(house()["small"])
+
+
+def test_other_rooms_come_in_by_the_door():
+    doors = defaultdict(set)
+    for one in imports():
+        there = room(one.target)
+        if there != "ferrule" and one.target != there and not f"{room(one.source)}.".startswith(f"{there}."):
+            doors[there].add(one.target.rpartition(".")[2])
+
+    assert {name: sorted(found) for name, found in doors.items()} == house()["doors"]
+
+
+def test_own_modules_are_imported_at_the_top():
+    inside = Counter(one.source for one in imports() if one.is_inside)
+
+    assert dict(inside) == house()["inside"]
+
+
+def test_a_module_is_named_by_a_noun():
+    gerunds = {name for name in plain() if _GERUND.fullmatch(base(name)) and base(name) not in _NOUNS}
+
+    assert gerunds == set(house()["gerunds"])
+
+
+def test_two_modules_share_a_name_only_in_parallel_sets():
+    shared = Counter(base(name) for name in plain())
+
+    assert {name: count for name, count in shared.items() if count > 1} == house()["basenames"]
+
+
+def test_two_classes_never_share_a_name():
+    classes = Counter(
+        node.name for path in modules() for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)
+    )
+
+    assert {name: count for name, count in classes.items() if count > 1} == house()["classes"]
+
+
+def test_what_is_true_of_a_tool_stands_on_the_tool():
+    found = {
+        name: sorted(_tool_names(path))
+        for name, path in names().items()
+        if not name.startswith(("ferrule.tools", "ferrule.dialects")) and _tool_names(path)
+    }
+
+    assert found == house()["tools"]
+
+
+def _tool_names(path: Path) -> set[str]:
+    """Canonical names in tables and comparisons that could be no other word."""
+    telling = {name for name in BUILTIN if "_" in name}
+    constants = (node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant))
+    return {value for value in constants if isinstance(value, str) and value in telling}
+
+
+def test_a_condition_is_not_nested_in_another():
+    assert counted(_nested) == house()["nested"]
+
+
+def _nested(path: Path) -> int:
+    return sum(
+        isinstance(node, ast.IfExp) and (isinstance(node.body, ast.IfExp) or isinstance(node.orelse, ast.IfExp))
+        for node in ast.walk(tree(path))
+    )
+
+
+def test_a_text_is_not_multiplied_by_a_condition():
+    assert counted(_multiplied) == house()["multiplied"]
+
+
+def _multiplied(path: Path) -> int:
+    products = [
+        (node.left, node.right)
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
+    ]
+    return sum(any(map(_is_text, sides)) and any(map(_is_condition, sides)) for sides in products)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _is_condition(node: ast.expr) -> bool:
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "bool"
+    return named or isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp)
+
+
+def test_the_glossary_is_short():
+    rows = [line for line in (ROOT / "CONTEXT.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
+
+    assert len(rows) <= house()["glossary"]["most"]
+
+
+def base(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def counted(count: Callable[[Path], int]) -> Mapping[str, int]:
+    """How often something is found, by module; modules without it are left out."""
+    return {dotted(path): found for path in modules() if (found := count(path))}
