@@ -21,7 +21,7 @@ import sys
 from ferrule.cli.main import run
 
 code = run(["call", "Read", '{"path": "a.txt"}', "--workspace", sys.argv[1]])
-elsewhere = ("ferrule.gathering", "ferrule.sources", "ferrule.tools.skills.skills", "mcp.", "lupa.")
+elsewhere = ("ferrule.sources", "ferrule.tools.skills.skills", "mcp.", "lupa.")
 print(code, [name for name in sys.modules if name.startswith(elsewhere)])
 """
 
