@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ferrule.core.errors import ConfigError
-from ferrule.models.catalog import ELSEWHERE, check_key, choose, named
+from ferrule.models.catalog import ELSEWHERE, check_key, choose, resolve_name
 from ferrule.models.hosts import find_host
 from ferrule.models.model import ModelError
 from ferrule.output.clean import clean
@@ -214,7 +214,7 @@ def _can_ask() -> bool:
     settings = load_settings().models
     try:
         name = choose(_input("MODEL") or None, settings).name
-        host, _ = named(name, settings)
+        host, _ = resolve_name(name, settings)
         if host not in ELSEWHERE:
             check_key(find_host(host, settings, os.environ), name)
     except (ModelError, ConfigError) as error:

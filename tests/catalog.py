@@ -17,7 +17,7 @@ def catalog(family: str) -> list[dict[str, Any]]:
     registry = Registry(known, dialect.faces, dialect.aliases)
     for tool in {face.tool for face in dialect.faces} & set(ON_REQUEST):
         registry.offer(tool, True)
-    return [face.definition() for face in registry.shown()]
+    return [face.definition() for face in registry.visible_faces()]
 
 
 def silent(schema: Any) -> Any:

@@ -81,7 +81,7 @@ class Crew(Subagents):
         self._left[name] = self._left[name]._replace(**{"status": "completed", "text": "Found it.", **news})
         self._ends[name].set()
 
-    async def seen(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:
+    async def poll(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:
         if agent_id not in self._left:
             return None
         if wait_seconds:

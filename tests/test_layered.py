@@ -6,20 +6,20 @@ from hypothesis import strategies as st
 
 from ferrule import Engine
 from ferrule.core.errors import ConfigError
-from ferrule.engine.build import layers_of, settled
+from ferrule.engine.build import layers_of, resolve_settings
 from ferrule.permissions.layers import project_files
 from ferrule.permissions.trust import Trust
-from ferrule.settings.layers import PROJECT_MAY, LayerFile, Name, described, layered, leaves, value_of
+from ferrule.settings.layers import PROJECT_MAY, LayerFile, Name, leaves, list_settings, merge_layers, value_of
 from ferrule.settings.schema import Settings
 
 
 def together(**files: str):
     names: dict[str, Name] = {"managed": "managed", "user": "user", "project": "project"}
-    return layered([LayerFile(names[layer], f"/{layer}.toml", text.encode()) for layer, text in files.items()])
+    return merge_layers([LayerFile(names[layer], f"/{layer}.toml", text.encode()) for layer, text in files.items()])
 
 
 def test_without_files_everything_has_its_default():
-    whole = layered([])
+    whole = merge_layers([])
 
     assert whole.settings == Settings()
     assert not whole.origins
@@ -98,14 +98,14 @@ def test_a_wrong_file_of_any_layer_is_an_error_that_names_it():
 
 
 def test_what_a_project_may_set_exists():
-    known = {key for key, _ in described()}
+    known = {key for key, _ in list_settings()}
 
     assert {key.removesuffix(".*") for key in PROJECT_MAY} <= known | {"limits", "checks"}
 
 
-@given(st.sampled_from([key for key, _ in described()]))
+@given(st.sampled_from([key for key, _ in list_settings()]))
 def test_every_setting_has_a_value_of_its_name(key):
-    assert value_of(Settings(), key) == dict(described())[key]
+    assert value_of(Settings(), key) == dict(list_settings())[key]
 
 
 def test_every_setting_is_one_leaf():
@@ -129,7 +129,7 @@ def project(tmp_path):
 def test_a_project_that_is_not_trusted_sets_nothing(project, tmp_path):
     state = str(tmp_path / "state")
 
-    assert settled(str(project), state)[0].dialect == "amp"
+    assert resolve_settings(str(project), state)[0].dialect == "amp"
     assert "is not trusted" in layers_of(str(project), state).warnings[0]
     assert Engine(project, state=state).dialect.name == "amp"
 
@@ -151,7 +151,7 @@ def test_what_a_session_wants_counts_over_the_files_and_under_the_machine_s():
     ]
     over = {"models": {"retries": 3, "quiet_seconds": 7, "effort": "low"}, "permissions": {"deny": ["Edit"]}}
 
-    settings = layered(files, over).settings
+    settings = merge_layers(files, over).settings
 
     assert (settings.models.retries, settings.models.quiet_seconds, settings.models.effort) == (1, 7.0, "low")
     assert settings.permissions.deny == ("Bash", "Edit")
@@ -162,7 +162,7 @@ def test_without_the_user_s_files_only_how_the_machine_is_used_stays(sources):
     user = b'[models]\nretries = 2\n[permissions]\ndeny = ["Bash"]\n[skills]\nfolders = ["s"]\n'
     user += b'[[hooks.Stop]]\ncommand = "x"\n[mcp.servers.a]\ncommand = "x"\n'
 
-    settings = layered([LayerFile("user", "/user.toml", user)], {"sources": sources}).settings
+    settings = merge_layers([LayerFile("user", "/user.toml", user)], {"sources": sources}).settings
 
     kept = (settings.permissions.deny, settings.skills.folders, set(settings.hooks), set(settings.mcp.servers))
     assert kept == ((("Bash",), ("s",), {"Stop"}, {"a"}) if "user" in sources else ((), (), set(), set()))

@@ -42,7 +42,7 @@ class Notices:
         """Tell the servers of files that were changed, or that any may have been."""
         changed = [*paths, *(root.path for root in self._jail.roots if is_wide)]
         if changed:
-            self._servers.touched(changed)
+            self._servers.touch(changed)
 
     async def end(self, before: FilesSnapshot, tracked: Sequence[str], *, is_wide: bool) -> dict[str, str]:
         """What is new about the files that were changed, by path. `is_wide`: commands may have changed any file."""

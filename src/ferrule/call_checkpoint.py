@@ -42,14 +42,14 @@ class CallCheckpoints:
     async def begin(self, ctx: CallContext) -> bool:
         """Keep the state of the workspace; no where that could not be done, and will not be tried again."""
         background = self._take_background()
-        look = self._begun(self._run(ctx, background))
+        look = self._start_task(self._run(ctx, background))
         try:
             done, _ = await asyncio.wait((look,), timeout=_PATIENCE_SECONDS)
             if not done:
                 ctx.progress("Keeping the state of the workspace, so that it can be brought back.")
             await asyncio.shield(look)
         except asyncio.CancelledError:
-            self._begun(self._abandon(look, ctx))
+            self._start_task(self._abandon(look, ctx))
             raise
         except OSError as error:
             why = error.strerror or str(error)
@@ -61,14 +61,14 @@ class CallCheckpoints:
             self._tell_left_out()
         return ctx.checkpointed
 
-    def _begun(self, look: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def _start_task(self, look: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Begin a look. Nobody needs to wait for it: its error is taken note of."""
         task = asyncio.get_running_loop().create_task(look)
         self._looks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._on_task_done)
         return task
 
-    def _ended(self, look: "asyncio.Task[None]") -> None:
+    def _on_task_done(self, look: "asyncio.Task[None]") -> None:
         self._looks.discard(look)
         if not look.cancelled():
             look.exception()
@@ -84,7 +84,7 @@ class CallCheckpoints:
         self._take_background()
         try:
             return await self._services[Threads].finish(
-                self._services.checkpoints().end, _about(ctx), ctx.call_id, self._hidden(ctx)
+                self._services.checkpoints().end, _about(ctx), ctx.call_id, self._files_hidden_from(ctx)
             )
         except OSError as error:
             ctx.note(f"What this call has changed could not be kept, so it cannot be undone: {error}.")
@@ -119,7 +119,7 @@ class CallCheckpoints:
             self._timer = asyncio.get_running_loop().call_later(_LATER_SECONDS, self._begin_to_prepare)
 
     def _begin_to_prepare(self) -> None:
-        self._begun(self._prepare())
+        self._start_task(self._prepare())
 
     async def _prepare(self) -> None:
         try:
@@ -144,7 +144,7 @@ class CallCheckpoints:
         `is_looked`: have a look in any case, so that it is known what is left out.
         """
         background = self._take_background()
-        died = await self._services[Threads].run(self._services.journal().interrupted)
+        died = await self._services[Threads].run(self._services.journal().find_interrupted)
         try:
             is_new = is_looked and not self._services.has_checkpoints()
             if background or died or self._services.running_commands() or is_new:
@@ -166,11 +166,11 @@ class CallCheckpoints:
 
     async def _run(self, ctx: CallContext, background: str) -> None:
         checkpoints = self._services.checkpoints()
-        hidden = await self._services[Threads].run(self._hidden, ctx)
+        hidden = await self._services[Threads].run(self._files_hidden_from, ctx)
         about = {"about": _about(ctx), "call_id": ctx.call_id}
         await self._services[Threads].finish(checkpoints.begin, hidden, background=background, **about)
 
-    def _hidden(self, ctx: CallContext) -> frozenset[str]:
+    def _files_hidden_from(self, ctx: CallContext) -> frozenset[str]:
         """The secret files that the call cannot change: none of them is kept."""
         is_command = any(access.kind == "command" for access in ctx.touches)
         if not is_command or ctx.input.get("outside"):

@@ -146,7 +146,7 @@ class CallContext:
         real = self._paths.get(path)
         if real is None:
             real = self._paths[path] = self._jail.real(path)
-            self.spelled[real] = self._jail.spelled(path)
+            self.spelled[real] = self._jail.lexical_path(path)
         return real
 
     def need(self, service: type[S]) -> S:
@@ -198,7 +198,7 @@ class CallContext:
                 and room > 0
                 and not (guidance := self._services.guidance()).is_settled(access.key)
             ):
-                for guide in await self.need(Threads).run(guidance.touched, access.key, room):
+                for guide in await self.need(Threads).run(guidance.guides_for, access.key, room):
                     room -= len(guide.text.encode(errors="replace"))
                     about = (
                         "was mentioned for files like this" if guide.kind == "mentioned" else "holds for this folder"

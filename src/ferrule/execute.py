@@ -195,7 +195,7 @@ class Repeats:
         self._last = ""
         self._times = 0
 
-    def ended(self, name: str, given: Mapping[str, Any] | str, *, failed: bool) -> str:
+    def record_end(self, name: str, given: Mapping[str, Any] | str, *, failed: bool) -> str:
         """Take note of how a call ended; a sentence for the model when it is the third time, or a later one."""
         key = _key(name, given) if failed else ""
         if not key:
@@ -235,11 +235,11 @@ class ToolRunner:
     async def run(self, tool: AnyTool, args: Args, ctx: Timed) -> Any:
         """What the tool returns. A tool that overruns fails with a sentence; what it raises passes through."""
         if not tool.timed:
-            return await self._awaited(tool, args, ctx)
+            return await self._await_body(tool, args, ctx)
         try:
             async with asyncio.timeout(self._seconds) as limit:
                 ctx.alive = lambda: self._extend(limit)
-                return await self._awaited(tool, args, ctx)
+                return await self._await_body(tool, args, ctx)
         except TimeoutError as error:
             if not limit.expired():
                 raise  # the tool's own
@@ -252,7 +252,7 @@ class ToolRunner:
         if not limit.expired():
             limit.reschedule(asyncio.get_running_loop().time() + self._seconds)
 
-    async def _awaited(self, tool: AnyTool, args: Args, ctx: Context) -> Any:
+    async def _await_body(self, tool: AnyTool, args: Args, ctx: Context) -> Any:
         try:
             return await self._body(tool, args, ctx)
         except asyncio.CancelledError as error:

@@ -20,8 +20,8 @@ import msgspec
 from ferrule.arguments.arguments import Arguments
 from ferrule.call_checkpoint import CallCheckpoints
 from ferrule.context import CallContext
-from ferrule.core.access import Access, declared
-from ferrule.core.call import Call, Failure, Reply, Status, Stop, spoken
+from ferrule.core.access import Access, check_touches
+from ferrule.core.call import Call, Failure, Reply, Status, Stop, result_text
 from ferrule.core.errors import BadArguments, Denied, ToolFailure, UnknownTool
 from ferrule.core.events import Blocked, Done, Event, FileEdit, Prepared, Started
 from ferrule.core.face import Face
@@ -58,7 +58,7 @@ def reply_of(call: Call, ctx: CallContext, outcome: Any, bounded: BoundedResult,
         name=call.name,
         status="error" if failed else "done",
         result=None if failed else bounded.result,
-        error=Failure(spoken(bounded.result), "failed") if failed else None,
+        error=Failure(result_text(bounded.result), "failed") if failed else None,
         track_files=tuple(ctx.tracked),
         notes=tuple(ctx.notes),
         output_id=bounded.output_id,
@@ -212,7 +212,7 @@ class Flow:
                 one._replace(consented=True) if isinstance(one, ScheduledCall) and one.call.id in approved else one
                 for one in prepared
             ]
-        watch = self.notices.begin(_watched(prepared), self.emit) if self.notices is not None else None
+        watch = self.notices.begin(_contexts_of(prepared), self.emit) if self.notices is not None else None
         tasks = {
             at: asyncio.create_task(self.perform(ready))
             for at, ready in enumerate(prepared)
@@ -240,7 +240,7 @@ class Flow:
 
     async def _tell(self, hooks: "CallHooks", calls: Sequence[Call]) -> "list[HookOutcome]":
         """Every call as the hooks leave it. None is looked at before all are told: the order stays the model's."""
-        from ferrule.hooks.protocol import told  # for sessions with hooks
+        from ferrule.hooks.protocol import read_outcome  # for sessions with hooks
 
         tasks = [asyncio.create_task(hooks.before(call)) for call in calls]
         self._running.update(tasks)
@@ -250,14 +250,14 @@ class Flow:
             self._running.difference_update(tasks)
             await stop(task for task in tasks if not task.done())
         pairs = zip(calls, tasks, strict=True)
-        return [told(call, task) for call, task in pairs]
+        return [read_outcome(call, task) for call, task in pairs]
 
     def cancel(self) -> None:
         """Stop every running call; each still gets its reply."""
         for task in self._running:
             task.cancel()
 
-    def stopped(self, calls: Iterable[Call]) -> list[Reply]:
+    def reply_cancelled(self, calls: Iterable[Call]) -> list[Reply]:
         """The answers to calls that were cancelled before anything was done about them."""
         return [self._end(call, self.context(call), None, asyncio.CancelledError()) for call in calls]
 
@@ -276,11 +276,11 @@ class Flow:
             for note in hooked.notes:
                 ready.ctx.note(note)
         if isinstance(ready, ScheduledCall):
-            self.emit(self._prepared(ready))
-            return self._placed(ready)
+            self.emit(self._build_prepared_event(ready))
+            return self._take_ticket(ready)
         return self._end(call, ready.ctx, ready.face, ready.error)
 
-    def _prepared(self, ready: ScheduledCall) -> Prepared:
+    def _build_prepared_event(self, ready: ScheduledCall) -> Prepared:
         call, face, ctx = ready.call, ready.face, ready.ctx
         arguments = dict(ctx.input)
         if face.usual or face.fill:
@@ -296,7 +296,7 @@ class Flow:
             arguments=arguments,
         )
 
-    def _placed(self, ready: ScheduledCall) -> ScheduledCall:
+    def _take_ticket(self, ready: ScheduledCall) -> ScheduledCall:
         waits = ready.tool.waits
         return ready._replace(ticket=self.scheduler.ticket(() if waits else ready.touches, slotless=waits))
 
@@ -311,8 +311,8 @@ class Flow:
             if note:
                 ctx.note(note)
             args = self.arguments.understand(face, ctx.spoken, tool, came._replace(values=values), ctx)
-            ctx.given = came.values if ctx.spoken is face else _advertised(face, ctx.input)
-            touches = ctx.touches = self.gate.settle(declared(tool.access(args, ctx)))
+            ctx.given = came.values if ctx.spoken is face else _translate_values(face, ctx.input)
+            touches = ctx.touches = self.gate.settle(check_touches(tool.access(args, ctx)))
             own = tool.name if _is_ours(tool) else ""
             self.gate.forbid(touches, ctx.spelled, tool=own, previews=_previews(tool))
         except UnknownTool as error:
@@ -373,10 +373,10 @@ class Flow:
             return self._end(call, other.ctx, other.face, other.error)
         if hooked[0] == "cancelled":
             return self._end(call, other.ctx, other.face, asyncio.CancelledError())
-        self.emit(self._prepared(other))
+        self.emit(self._build_prepared_event(other))
         if (now := _commands(other)) != _commands(ready):
             other.ctx.note(f"{CHANGED_COMMAND} {now} before they allowed it.")
-        return await self.perform(self._placed(other)._replace(agreed=True))
+        return await self.perform(self._take_ticket(other)._replace(agreed=True))
 
     async def _run(self, ready: ScheduledCall, ticket: Ticket) -> Reply | BaseException:
         """What came of it, whatever that is: every call gets its answer."""
@@ -421,7 +421,7 @@ class Flow:
                 functools.partial(self.scheduler.earlier, ticket),
                 functools.partial(ready.tool.preview, ready.args, ready.ctx),
             )
-        blocked = functools.partial(self._blocked, ready.call)
+        blocked = functools.partial(self._emit_blocked, ready.call)
         admitted = await self.gate.admit(self.case(ready), blocked, preview, agreed=ready.agreed)
         if admitted.input is not None:
             raise _Exchanged(admitted.input)
@@ -439,7 +439,7 @@ class Flow:
         """The call as it is now that its turn has come: the shell may have gone to another folder since."""
         if not any(access.kind == "command" and (access.mode == "write" or access.shell) for access in ready.touches):
             return ready, False
-        touches = self.gate.settle(declared(ready.tool.access(ready.args, ready.ctx)))
+        touches = self.gate.settle(check_touches(ready.tool.access(ready.args, ready.ctx)))
         before, now = ([a.key for a in some if a.kind == "command"] for some in (ready.touches, touches))
         if touches == ready.touches or before != now:
             return ready, False  # a tool that finds another command now has its own word on that
@@ -459,13 +459,15 @@ class Flow:
 
     async def _approve(self, ready: ScheduledCall, sentence: str, planted: Preview) -> bool:
         """Ask about something that has come up while the call runs."""
-        blocked = functools.partial(self._blocked, ready.call)
+        blocked = functools.partial(self._emit_blocked, ready.call)
         return await self.gate.approve(self.case(ready), sentence, blocked, planted)
 
     async def _approve_hosts(self, ready: ScheduledCall, sentence: str) -> Literal["no", "yes", "always", "outside"]:
-        return await self.gate.approve_hosts(self.case(ready), sentence, functools.partial(self._blocked, ready.call))
+        return await self.gate.approve_hosts(
+            self.case(ready), sentence, functools.partial(self._emit_blocked, ready.call)
+        )
 
-    def _blocked(self, call: Call, question: str) -> None:
+    def _emit_blocked(self, call: Call, question: str) -> None:
         self.emit(Blocked(id=call.id, name=call.name, at=self.clock(), question=question))
 
     def _answer(self, ready: ScheduledCall | Reply, task: asyncio.Task[Reply] | None) -> Reply:
@@ -489,7 +491,7 @@ class Flow:
         if late := [note for note in ctx.notes if note not in reply.notes]:
             reply = msgspec.structs.replace(reply, notes=(*reply.notes, *late))
         failed = reply.status in {"error", "rejected-by-user"} or bool(ctx.exit_code)
-        if said := self.repeats.ended(face.tool if face else call.name, call.input, failed=failed):
+        if said := self.repeats.record_end(face.tool if face else call.name, call.input, failed=failed):
             reply = msgspec.structs.replace(reply, notes=(*reply.notes, said))
         done = Done(
             id=call.id,
@@ -515,7 +517,7 @@ def _previews(tool: AnyTool) -> bool:
     return tool.previews and _is_ours(tool)
 
 
-def _advertised(face: Face, values: dict[str, Any]) -> dict[str, Any]:
+def _translate_values(face: Face, values: dict[str, Any]) -> dict[str, Any]:
     """What came in another family's words, in the session's; nothing where it has none for it."""
     try:
         return dict(face.advertised(values))
@@ -528,5 +530,5 @@ def _commands(ready: ScheduledCall) -> str:
     return "; ".join(f"`{access.key}`" for access in ready.touches if access.kind == "command")
 
 
-def _watched(prepared: Sequence[ScheduledCall | Reply]) -> list[CallContext]:
+def _contexts_of(prepared: Sequence[ScheduledCall | Reply]) -> list[CallContext]:
     return [ready.ctx for ready in prepared if isinstance(ready, ScheduledCall)]

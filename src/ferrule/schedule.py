@@ -223,7 +223,7 @@ def _look_before_read(place: ResourceNode, earlier: set[Ticket]) -> None:
     if place.below is None and place.children:
         place.below = _watch(place)
     if place.below:
-        earlier.add(_joined(place.below, place))
+        earlier.add(_join_tickets(place.below, place))
     here: ResourceNode | None = place
     while here is not None:
         if here.writer is not None:
@@ -238,7 +238,7 @@ def _look_before_write(place: ResourceNode, earlier: set[Ticket]) -> None:
     above = place.parent
     while above is not None:
         if above.readers:
-            earlier.add(_joined(above.readers, above))
+            earlier.add(_join_tickets(above.readers, above))
         writer = writer or above.writer
         above = above.parent
     if writer is not None:
@@ -279,7 +279,7 @@ def _watch(place: ResourceNode) -> set[Ticket]:
     return writers
 
 
-def _joined(crowd: set[Ticket], place: ResourceNode) -> Ticket:
+def _join_tickets(crowd: set[Ticket], place: ResourceNode) -> Ticket:
     """One ticket that is finished when the crowd is, and stands in the crowd's set at `place` from now on."""
     if len(crowd) == 1:
         return next(iter(crowd))

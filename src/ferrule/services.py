@@ -113,7 +113,7 @@ class Services:
     def endings(self) -> list[str]:
         """What is to be told of the tasks that have ended; nothing is made for it."""
         tasks = self._made.get("Tasks")
-        return [] if tasks is None else [task.ending() for task in tasks.ended_unread()]
+        return [] if tasks is None else [task.describe_end() for task in tasks.take_ended()]
 
     def warnings_of(self, name: str) -> "Sequence[str]":
         """What a service has to say, if it was made."""

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 from ferrule.core.errors import ConfigError
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.permissions.decision import Standing, named, tightened
-from ferrule.permissions.layers import RuleContext, exist, load_layers, project_files, read_rules, refused, said_before
+from ferrule.permissions.decision import Standing, parse_mode, tighten_mode
+from ferrule.permissions.layers import (
+    RuleContext,
+    allow_rules,
+    deny_rules,
+    has_rules,
+    load_layers,
+    project_files,
+    read_rules,
+)
 from ferrule.permissions.policy import Policy
 from ferrule.permissions.unasked import Unasked
 from ferrule.registry.registry import Registry
@@ -26,7 +34,7 @@ if TYPE_CHECKING:
     from ferrule.registry.names import FamilyNames
 
 
-class Policing:
+class SessionPolicy:
     """Reads the rules, makes the policy, and keeps what the user says "always" to."""
 
     def __init__(
@@ -61,7 +69,7 @@ class Policing:
             sets = (self._one_file(rules, names),)
             self.warnings = sets[0].warnings
             wanted = mode or sets[0].mode or "default"
-        elif exist(workspace, permissions, managed_path(), self._grants_path(), self._settings.sources):
+        elif has_rules(workspace, permissions, managed_path(), self._grants_path(), self._settings.sources):
             names = self.names()
             layers, trusted = self._layers(names)
             sets, bypass, self.warnings, wishes = layers.sets, layers.bypass, layers.warnings, layers.wishes
@@ -74,7 +82,7 @@ class Policing:
             guard,
             sets,
             names=names,
-            standing=self._standing(wanted),
+            standing=self._mode_standing(wanted),
             notes=notes,
             trusted=trusted,
             # Rules that stand alone have no others beside them, not even ours about tests and builds.
@@ -88,7 +96,7 @@ class Policing:
             ),
         )
         if sets:
-            guard.denied = policy.denied
+            guard.denied = policy.is_denied
             guard.rules = lambda: len(policy.sets)
             self._open(policy, services, [one for one in sets if one.layer != "project" or trusted])
         return policy
@@ -101,11 +109,11 @@ class Policing:
 
     def change_mode(self, policy: Policy, mode: str) -> None:
         """Have another permission mode hold from now on, as if the session had begun in it. Raises `ConfigError`."""
-        policy.standing = self._standing(mode)
+        policy.standing = self._mode_standing(mode)
 
-    def _standing(self, mode: str) -> Standing:
+    def _mode_standing(self, mode: str) -> Standing:
         bypass, wishes = self._bounds
-        return functools.reduce(tightened, map(named, wishes), _standing(mode, bypass=bypass))
+        return functools.reduce(tighten_mode, map(parse_mode, wishes), _parse_mode(mode, bypass=bypass))
 
     def _open(self, policy: Policy, services: Services, sets: "Sequence[RuleSet]") -> None:
         """The folders and the guarded files that files of rules open."""
@@ -125,7 +133,7 @@ class Policing:
             from ferrule.permissions.trust import Grants  # for whoever says always
 
             policy.know(self.names())
-            policy.add(said_before(texts, self._origin(self.names())))
+            policy.add(allow_rules(texts, self._origin(self.names())))
             grants = Grants(self._state, self._jail.folder)
             for text in texts:
                 # Where the state lies inside the workspace, nothing there may allow anything: it holds for the session.
@@ -134,7 +142,7 @@ class Policing:
 
         return keep
 
-    def approved(self) -> "Approved":
+    def make_approved(self) -> "Approved":
         """Has what a person agreed to write count as seen, where trust is in contents."""
         from ferrule.permissions.trust import Approved  # for whoever is asked about such files
 
@@ -148,7 +156,7 @@ class Policing:
             if text in understood:
                 continue
             with contextlib.suppress(ConfigError):
-                rules = said_before([text], self._origin(self.names()))
+                rules = allow_rules([text], self._origin(self.names()))
                 if rules.rules and not rules.warnings:
                     policy.add(rules._replace(source=source))
                     self._allowed.add((source, text))
@@ -158,11 +166,11 @@ class Policing:
     def deny(self, policy: Policy, services: Services, texts: Sequence[str], *, source: str) -> None:
         """Let these rules refuse calls until the session ends. Raises `ConfigError` for one that nobody understands."""
         policy.know(self.names())
-        rules = refused(texts, self._origin(self.names()), source=source)
+        rules = deny_rules(texts, self._origin(self.names()), source=source)
         if rules.warnings:
             raise ConfigError(rules.warnings[0])
         policy.add(rules)
-        services[Guard].denied = policy.denied
+        services[Guard].denied = policy.is_denied
 
     def names(self) -> "FamilyNames":
         from ferrule.registry.names import FamilyNames  # for sessions with rules
@@ -199,8 +207,8 @@ class Policing:
         return os.path.join(self._state, "grants", f"{home}.json")
 
 
-def _standing(text: str, *, bypass: bool) -> Standing:
-    standing = named(text)
+def _parse_mode(text: str, *, bypass: bool) -> Standing:
+    standing = parse_mode(text)
     if standing.name == "bypassPermissions" and not bypass:
         raise ConfigError("The mode bypassPermissions is switched off in the settings. Use another one.")
     return standing

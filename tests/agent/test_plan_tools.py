@@ -28,7 +28,7 @@ def prefix(asked: ModelRequest) -> tuple[Any, ...]:
 async def test_a_planning_session_shows_what_reads_one_that_writes_the_plan_and_the_way_out(tmp_path, dialect):
     async with Engine(tmp_path, dialect=dialect, permission_mode="plan") as engine:
         tools = [face.tool for face in engine.faces()]
-        before = {face.tool for face in engine._given_faces()}
+        before = {face.tool for face in engine._available_faces()}
         writer = WRITERS.get(dialect, "write")
         assert [tool for tool in tools if tool not in LOOKS] == [writer]
         assert tools.count("exit_plan") == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.agent.limits import Repeating
+from ferrule.agent.limits import RepeatCounter
 from ferrule.core.content import Text
 from ferrule.models.cues import calls, said
 from ferrule.wire.turn import Result, Use
@@ -12,7 +12,7 @@ from .stage import Stage
 
 def played(turns, most=5):
     """What the guard says of each turn: a letter, with the seconds that it took and whether it failed."""
-    guard = Repeating(most)
+    guard = RepeatCounter(most)
     heard = []
     for name, seconds, failed in turns:
         use = Use("c", "Bash", {"command": name})

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.agent.text_calls import SpokenFiles, hunk, merged
+from ferrule.agent.text_calls import SpokenFiles, hunk, merge_block
 
 OLD = '''"""Sums."""
 
@@ -66,7 +66,7 @@ def folder(tmp_path):
     ],
 )
 def test_a_block_is_put_in_the_place_of_what_it_was(block, new):
-    assert merged(OLD, block) == new
+    assert merge_block(OLD, block) == new
 
 
 @pytest.mark.parametrize(

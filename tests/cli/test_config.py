@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ferrule.cli.main import run
-from ferrule.settings.layers import described
+from ferrule.settings.layers import list_settings
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def rows(capsys, *words):
 def test_every_setting_is_shown(settings, capsys):
     settings.write_text("")
 
-    assert [row["key"] for row in rows(capsys)] == [key for key, _ in described()]
+    assert [row["key"] for row in rows(capsys)] == [key for key, _ in list_settings()]
 
 
 @pytest.mark.contract("settings.origin")

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from tests.cli.recordings import FERRULE
 
-from ferrule.cli.demo import Wrapping
+from ferrule.cli.demo import WordWrapper
 from ferrule.cli.main import run
 
 
@@ -98,7 +98,7 @@ def test_its_readers_may_go_away(temporary):
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_lines_are_broken_between_words_as_they_come(size):
     text = "The sum itself has to count. \n\n- a_word_that_is_longer_than_a_line of it"
-    wrapping = Wrapping(12)
+    wrapping = WordWrapper(12)
     shown = "".join(wrapping.more(text[at : at + size]) for at in range(0, len(text), size)) + wrapping.rest()
     assert shown == "The sum\nitself has\nto count.\n\n-\na_word_that_is_longer_than_a_line\nof it"
     assert wrapping.more("a b") == "a"  # behind the end a new line begins

@@ -8,7 +8,7 @@ import pytest
 from tests.cli.talk.typing_front import Typing
 from tests.cli.test_chat_tmux import answer_when_quiet, script
 
-from ferrule.cli.project_trust import TrustItem, ask_trust, brought, kinds, wide_warning
+from ferrule.cli.project_trust import TrustItem, ask_trust, find_trust_items, kinds, wide_warning
 from ferrule.permissions.layers import project_files
 from ferrule.permissions.trust import code_files
 from ferrule.settings.schema import state_folder
@@ -54,7 +54,7 @@ async def asked(folder, *answers, **options):
 def test_everything_that_would_run_or_allow_is_named(tmp_path):
     folder = put(tmp_path, FILES)
 
-    assert brought(folder, contents(folder)) == [
+    assert find_trust_items(folder, contents(folder)) == [
         TrustItem("hook", "PreToolUse: ./guard.sh"),
         TrustItem("check", "lint: make lint"),
         TrustItem("server", "github: npx -y gh"),

@@ -66,6 +66,6 @@ def test_what_nobody_knows_goes_with_its_value_and_nothing_else_does(groups):
     given_args = [word for words, _ in groups for word in words]
     kept = [word for words, known in groups if known for word in words]
 
-    left, unknown = command._known([*given_args, *DRIVEN])
+    left, unknown = command._split_unknown([*given_args, *DRIVEN])
 
     assert (left, unknown) == ([*kept, *DRIVEN], ["--flag" for _, known in groups if not known])

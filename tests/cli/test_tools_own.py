@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ferrule.cli.main import run
-from ferrule.cli.tools import arguments, divided, use_command
+from ferrule.cli.tools import arguments, split_args, use_command
 from ferrule.sources.toolbox.toolbox import LANGUAGES
 
 FAILS = '#!/bin/sh\n[ $TOOLBOX_ACTION = describe ] && echo "description: Fails." || { echo no >&2; exit 7; }\n'
@@ -177,7 +177,7 @@ def test_wrong_use_is_said(box, capsys, args, said):
     ],
 )
 def test_a_command_line_is_divided_like_this(args, own, values):
-    assert divided(args, use_command.params) == (own, values)
+    assert split_args(args, use_command.params) == (own, values)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.core.call import Failure, Reply, spoken
+from ferrule.core.call import Failure, Reply, result_text
 from ferrule.core.content import Document, Image, Text
 
 PICTURE = {"type": "image", "media_type": "image/png", "data": "AAAA"}
@@ -21,7 +21,7 @@ PDF = {"type": "document", "media_type": "application/pdf", "data": "AAAAAA=="}
             id="several",
         ),
         pytest.param({"a": 1}, (Text('{"a":1}'),), '{"a":1}', id="a value"),
-        pytest.param([1, PICTURE], (Text(spoken([1, PICTURE])),), None, id="a list"),
+        pytest.param([1, PICTURE], (Text(result_text([1, PICTURE])),), None, id="a list"),
         pytest.param({"type": "image", "data": 7}, (Text('{"type":"image","data":7}'),), None, id="no picture"),
     ],
 )

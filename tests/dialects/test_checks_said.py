@@ -1,6 +1,6 @@
 """How checks read: a line that sums up, a row for each, and below what is wrong with those that did not pass."""
 
-from ferrule.dialects.amp.reports import check_report, row, shown
+from ferrule.dialects.amp.reports import check_report, format_problem, row
 from ferrule.tools.checks.outcomes import Check, Checked, CheckRun
 from ferrule.tools.lsp.outcomes import Problem
 
@@ -47,9 +47,9 @@ def test_what_the_sandbox_stopped_stands_in_the_row() -> None:
 
 
 def test_a_path_outside_stays_as_it_was_said() -> None:
-    assert shown(Problem("/elsewhere/a.py", 2, "x"), "/w") == "/elsewhere/a.py:2: x"
-    assert shown(Problem("/w2/a.py", 2, "x"), "/w") == "/w2/a.py:2: x"
-    assert shown(Problem("", 0, "x"), "/w") == "x"
+    assert format_problem(Problem("/elsewhere/a.py", 2, "x"), "/w") == "/elsewhere/a.py:2: x"
+    assert format_problem(Problem("/w2/a.py", 2, "x"), "/w") == "/w2/a.py:2: x"
+    assert format_problem(Problem("", 0, "x"), "/w") == "x"
 
 
 def test_where_nothing_was_found_it_says_where_it_looked() -> None:

@@ -35,7 +35,7 @@ def text(words: str) -> dict[str, str]:
     return {"type": "text", "text": words}
 
 
-READ = shared.reading(
+READ = shared.file_renderer(
     "{}: {}",
     unchanged="{path} is as it was.",
     binary="{path}: {size} bytes.",
@@ -70,7 +70,7 @@ def test_a_file_is_said_in_the_family_s_style(outcome, said):
     ],
 )
 def test_a_file_may_be_said_as_it_is(outcome, said):
-    assert shared.reading(shared.plain)(outcome) == said
+    assert shared.file_renderer(shared.plain)(outcome) == said
 
 
 @pytest.mark.parametrize(
@@ -141,12 +141,12 @@ def test_a_notebook_is_said_cell_by_cell(outcome, said):
     ],
 )
 def test_a_fence_is_longer_than_any_in_the_text(diff, said):
-    assert shared.fenced(diff, "diff") == said
+    assert shared.fence_text(diff, "diff") == said
 
 
 @given(st.text("`ab\n", max_size=40))
 def test_no_text_closes_its_own_fence(inside):
-    fence, *lines, end = shared.fenced(inside, "").split("\n")
+    fence, *lines, end = shared.fence_text(inside, "").split("\n")
 
     assert fence == end
     assert not any(line.startswith(fence) for line in lines)
@@ -197,7 +197,7 @@ def test_lines_come_as_ripgrep_prints_them(outcome, numbers, said):
     ],
 )
 def test_files_come_with_their_counts_where_those_were_asked_for(outcome, said):
-    assert shared.matching(outcome, none="None.") == said
+    assert shared.render_matching(outcome, none="None.") == said
 
 
 def test_a_tree_is_indented():
@@ -215,7 +215,7 @@ def test_a_tree_is_indented():
 
 @given(st.integers(1, 10**7), st.lists(texts.map(lambda line: re.sub(r"\s", " ", line)), min_size=1, max_size=9))
 def test_every_line_keeps_its_number_and_its_text(first, lines):
-    said = shared.numbered(FileText("/a", first, tuple(lines)), "{:>6}→{}")
+    said = shared.number_lines(FileText("/a", first, tuple(lines)), "{:>6}→{}")
 
     assert [line.partition("→")[2] for line in said.split("\n")] == lines
     assert [int(line.partition("→")[0]) for line in said.split("\n")] == list(range(first, first + len(lines)))

@@ -26,7 +26,7 @@ def full_disk(home: str) -> dict[str, Any]:
         os.unlink(filler)
         desk.edit("file", b"old", b"new")
         edited = desk.bytes("file")
-        desk.undo.back()
+        desk.undo.undo_last()
         return {
             "said": said,
             "kept": full == HALF + b"old\n",
@@ -50,7 +50,7 @@ def full_state(home: str) -> dict[str, Any]:
         history = len(desk.history()[0])
         os.unlink(filler)
         desk.write("file", HALF)
-        desk.undo.back()
+        desk.undo.undo_last()
         return {
             "said": said,
             "kept": full == b"first\n",

@@ -84,7 +84,7 @@ def _went_on(scene: str, desk: Desk, both: Ends) -> str:
     # Only several files can be half done; then the journal says so, and one step back brings all of them.
     assert scene in ("batch", "move")
     assert now.steps == both.new.steps
-    desk.undo.back()
+    desk.undo.undo_last()
 
     assert picture(desk.root) == both.old.files
     return "half"

@@ -46,16 +46,16 @@ def _batch(desk: Desk) -> None:
 
 
 def _undo(desk: Desk) -> object:
-    return desk.undo.back()
+    return desk.undo.undo_last()
 
 
 def _redo(desk: Desk) -> object:
-    return desk.undo.again()
+    return desk.undo.redo_last()
 
 
 def _undone_creation(desk: Desk) -> None:
     _created(desk)
-    desk.undo.back()
+    desk.undo.undo_last()
 
 
 SCENES = {

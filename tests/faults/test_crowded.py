@@ -22,10 +22,10 @@ def test_many_processes_that_edit_one_file_lose_no_edit(stage, home):
         assert len(desk.history()[0]) == 1 + CROWD * TURNS
         assert temporary(home) + desk.pending() == []
         for _ in range(CROWD * TURNS):
-            desk.undo.back()
+            desk.undo.undo_last()
         assert desk.bytes("shared.txt") == shared(0)
         for _ in range(CROWD * TURNS):
-            desk.undo.again()
+            desk.undo.redo_last()
         assert desk.bytes("shared.txt") == shared(TURNS)
 
 

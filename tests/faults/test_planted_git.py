@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ferrule import Engine, Settings
-from ferrule.git.environment import UnsafeError, hardened
+from ferrule.git.environment import UnsafeError, harden
 from ferrule.permissions.ask import Question
 from ferrule.sandbox.profile import report
 from ferrule.settings.schema import SandboxSettings
@@ -231,7 +231,7 @@ def test_git_as_it_is_runs_all_that_is_planted(planted: Planted) -> None:
 async def test_no_sub_command_runs_any_of_it_where_git_is_hardened(planted: Planted) -> None:
     env = dict(os.environ)
     for folder in FOLDERS:
-        made = (await hardened([str(planted.root / folder)], env, outside=[str(planted.root)])).env
+        made = (await harden([str(planted.root / folder)], env, outside=[str(planted.root)])).env
         for words in LOOKS:
             dirty(planted, folder)
             git(planted.root / folder, *words.split(), env=made)
@@ -340,7 +340,7 @@ async def test_the_users_own_settings_stay_obeyed_also_where_a_repository_overwr
     (home / ".gitconfig").write_text(f'[filter "filt"]\n\tclean = touch {planted.ran}/mine; cat\n')
     env = {**os.environ, "HOME": str(home), "GIT_CONFIG_COUNT": "1"}
     env |= {"GIT_CONFIG_KEY_0": "diff.ext.command", "GIT_CONFIG_VALUE_0": f"touch {planted.ran}/of-the-environment; :"}
-    made = await hardened([str(folder)], env)
+    made = await harden([str(folder)], env)
     git(folder, "diff", env={**env, **made.env})
 
     assert planted.take() == ["mine", "of-the-environment"]
@@ -350,7 +350,7 @@ async def test_the_users_own_settings_stay_obeyed_also_where_a_repository_overwr
 async def test_differences_read_as_git_writes_them_without_the_programs(planted: Planted) -> None:
     said = {}
     for name, folder in (("first", planted.root / "first"), ("second", planted.root / "second")):
-        made = await hardened([str(folder)], dict(os.environ))
+        made = await harden([str(folder)], dict(os.environ))
         said[name] = git(folder, "diff", "kept.txt", "kept.ext", "kept.conv", env=made.env)
 
     assert "+more" in said["first"].splitlines()
@@ -368,4 +368,4 @@ async def test_settings_that_cannot_be_read_in_time_keep_git_from_running(
     monkeypatch.setattr("ferrule.git.environment._SECONDS", 0.2)
 
     with pytest.raises(UnsafeError):
-        await hardened([str(folder)], dict(os.environ))
+        await harden([str(folder)], dict(os.environ))

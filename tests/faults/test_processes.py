@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from ferrule.system.command import Finished, Launch, start
-from ferrule.system.environment import ProcessLimits, quiet_environment, reached, unenforced
+from ferrule.system.environment import ProcessLimits, describe_limit, describe_unenforced, quiet_environment
 from ferrule.system.run import run
 from tests.memory import SOURCE
 from tests.support.test_process import living
@@ -140,19 +140,19 @@ async def test_14_what_asks_pages_or_edits_ends_at_once(tmp_path, command, says)
     ],
 )
 async def test_15_a_bomb_reaches_its_limit_and_the_other_commands_do_not_notice(cannot, command, limits, says):
-    if unenforced(limits):
-        cannot(" ".join(unenforced(limits)))
+    if describe_unenforced(limits):
+        cannot(" ".join(describe_unenforced(limits)))
     other = start(Launch(["/bin/bash", "-c", "read x; echo $x"], "/", os.environ, stdin="pipe"))
     bomb = start(Launch(["/bin/bash", "-c", command], "/", os.environ, limits=limits))
     async with asyncio.timeout(120):
         await bomb.wait()
         await other.write(b"well\n")
         await other.wait()
-    done = bomb.finished()
+    done = bomb.result()
 
     assert done.exit_code is not None
-    assert reached(limits, done.exit_code, done.text) == says
-    assert other.finished()[:2] == (0, "well\n")
+    assert describe_limit(limits, done.exit_code, done.text) == says
+    assert other.result()[:2] == (0, "well\n")
 
 
 @pytest.mark.parametrize(

@@ -367,7 +367,7 @@ async def test_a_link_to_the_plan_is_not_the_plan(tmp_path):
 async def test_a_patch_that_touches_the_plan_and_another_file_is_refused_whole(tmp_path):
     async with engine(tmp_path, permission_mode="bypassPermissions") as one:
         path = await written(one)
-        shown = one.jail.shown(path)
+        shown = one.jail.display_path(path)
         update, more = f"*** Update File: {shown}\n@@\n-# Plan\n+# New\n", "*** Add File: other.txt\n+x\n"
         alone, together = (f"*** Begin Patch\n{one}*** End Patch\n" for one in (update, update + more))
         both = await one.call("patch", patch=together)

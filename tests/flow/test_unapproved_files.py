@@ -12,7 +12,7 @@ from ferrule.permissions.layers import project_files
 from ferrule.permissions.trust import Trust, code_files
 from ferrule.settings.schema import Mcp
 from ferrule.sources.mcp.approval import ServerPins
-from ferrule.sources.mcp.config import configured, skill_servers
+from ferrule.sources.mcp.config import read_servers, skill_servers
 
 # What a trusted file allows is told apart from what needs no question anyway.
 pytestmark = pytest.mark.usefixtures("asking")
@@ -143,7 +143,7 @@ def trust(work: Path, *, with_servers: bool = True) -> None:
 
 
 def approve_servers(work: Path, state: str) -> None:
-    servers = list(configured(str(work), Mcp()).servers)
+    servers = list(read_servers(str(work), Mcp()).servers)
     for file in work.glob(".agents/skills/*/mcp.json"):
         servers += skill_servers(json.loads(file.read_text()), source=str(file)).servers
     pins = ServerPins(state, str(work))

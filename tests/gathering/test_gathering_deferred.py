@@ -15,7 +15,7 @@ MANY.append(listed("zebra", "Counts the stripes of zebras.", stripes={"type": "i
 
 def search_of(engine: Engine) -> str:
     """What the session calls the tool that searches."""
-    (name,) = [face.name for face in engine.registry.shown() if face.tool == "tool_search"]
+    (name,) = [face.name for face in engine.registry.visible_faces() if face.tool == "tool_search"]
     return name
 
 
@@ -56,7 +56,7 @@ async def test_few_tools_are_shown_unless_the_family_defers_all(world: World, kn
     async with world.session(servers=known, dialect=family) as engine:
         shown = "zebra" if dialect.short_names else "mcp__one__zebra"
         assert (shown in names(engine)) is not dialect.defers
-        assert any(face.tool == "tool_search" for face in engine.registry.shown()) is dialect.defers
+        assert any(face.tool == "tool_search" for face in engine.registry.visible_faces()) is dialect.defers
 
 
 async def test_settings_of_a_tool_or_a_server_come_before_what_they_cost(world: World, known: Any) -> None:

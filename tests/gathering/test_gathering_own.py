@@ -198,7 +198,7 @@ async def test_thirty_slow_scripts_keep_no_call_waiting_that_does_not_need_them(
     world.trust()
     tools = {"describe_seconds": 2 * SECONDS}
     async with world.session(dialect=dialect, lazy=True, tools=tools) as engine:
-        read = next(face.name for face in engine.registry.shown() if face.tool == "read")
+        read = next(face.name for face in engine.registry.visible_faces() if face.tool == "read")
         reply = await engine.call(read, **{"path" if dialect == "ah" else "file_path": "a.txt"})
         assert "hello" in reply.text
     assert not released(world)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.content import Text
-from ferrule.models.http import MOST_SECONDS, chance, pause, should, wanted
+from ferrule.models.http import MOST_SECONDS, chance, parse_retry_after, pause, should_retry
 from ferrule.models.model import ModelError
 from ferrule.wire.turn import Thinking, Turn
 
@@ -300,10 +300,10 @@ def test_a_pause_grows_up_to_a_bound_and_is_never_the_same_for_all(attempt, draw
 
 @given(st.dictionaries(st.sampled_from(["retry-after", "retry-after-ms", "x-should-retry"]), st.text(max_size=30)))
 def test_no_header_of_a_host_is_too_strange(headers):
-    seconds = wanted(headers, lambda: NOW)
+    seconds = parse_retry_after(headers, lambda: NOW)
 
     assert seconds is None or seconds >= 0
-    assert should(headers) in {None, True, False}
+    assert should_retry(headers) in {None, True, False}
     assert json.dumps(seconds)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ferrule.core.content import Text
 from ferrule.models import bodies
-from ferrule.models.bodies import Encoder, encoded, shaped, sound
+from ferrule.models.bodies import Encoder, encode_json, shape_body, sound
 from ferrule.models.catalog import about
 from ferrule.models.hosts import find_host
 from ferrule.settings.schema import Models
@@ -42,7 +42,7 @@ def whole(name: str, model: str, asked: ModelRequest) -> bytes:
     host = find_host(name, Models(), {})
     sent = (sound(turn, ends_thinking=host.api in {"gemini", "openai-chat"}) for turn in asked.turns)
     asked = msgspec.structs.replace(asked, turns=tuple(turn for turn in sent if turn.parts))
-    body = shaped(load_wire(host.api).asked_out(asked), asked, host, about(model, {}), "")
+    body = shape_body(load_wire(host.api).asked_out(asked), asked, host, about(model, {}), "")
     return plain(msgspec.json.encode(body))
 
 
@@ -86,14 +86,14 @@ def test_what_was_sent_before_is_not_written_again(name, model, monkeypatch):
     system = "Be brief."
     encoder = made(name, model)
     sizes: list[int] = []
-    real = bodies.encoded
+    real = bodies.encode_json
 
     def counted(value: object) -> bytes:
         data = real(value)
         sizes.append(len(data))
         return data
 
-    monkeypatch.setattr(bodies, "encoded", counted)
+    monkeypatch.setattr(bodies, "encode_json", counted)
     for at in range(40):
         # Whoever makes the system's words and the definitions anew for every turn does not pay for it either.
         turns[0] = Turn("system", (Text(system),))
@@ -191,7 +191,7 @@ ODD = [
 
 @pytest.mark.parametrize(("text", "wanted"), ODD)
 def test_what_json_has_no_place_for_is_mended(text, wanted):
-    assert json.loads(encoded({"a": [text]})) == {"a": [wanted]}
+    assert json.loads(encode_json({"a": [text]})) == {"a": [wanted]}
 
 
 @pytest.mark.parametrize(("name", "model"), HOSTS)

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from ferrule.models.http import HttpModel
-from ferrule.models.model import LIMIT_CHARS, ModelError, cleaned
+from ferrule.models.model import LIMIT_CHARS, ModelError, clean_text
 from ferrule.settings.schema import ModelHost, Models
 
 from .conftest import KEY, question
@@ -357,7 +357,7 @@ def test_a_header_of_the_settings_is_a_secret_too():
     model = HttpModel(host, "m", ModelProfile("m"), models)
 
     assert host.headers == {"Authorization": "Basic hunter2hunter2"}
-    assert cleaned("it was Basic hunter2hunter2", host.secrets) == "it was [key]"
+    assert clean_text("it was Basic hunter2hunter2", host.secrets) == "it was [key]"
     assert "hunter2" not in f"{model!r}{host!r}"
     assert model.ask(question()) is not None
 
@@ -373,4 +373,4 @@ CLEANED = [
 
 @pytest.mark.parametrize(("text", "wanted"), CLEANED)
 def test_foreign_words_are_cleaned(text, wanted):
-    assert cleaned(text) == wanted
+    assert clean_text(text) == wanted

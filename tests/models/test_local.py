@@ -23,7 +23,7 @@ from ferrule.models.local import (
     LocalModel,
     LocalReader,
     Telling,
-    bounded,
+    bound_schema,
     grammar,
     head,
     load,
@@ -307,11 +307,11 @@ BOUNDED = [
 
 @pytest.mark.parametrize(("schema", "bounds", "expected"), BOUNDED)
 def test_a_schema_is_given_an_end(schema, bounds, expected):
-    assert bounded(schema, bounds) == expected
+    assert bound_schema(schema, bounds) == expected
 
 
 def test_anything_at_all_is_a_plain_value_for_a_small_model():
-    found = bounded({"type": "object", "additionalProperties": {"description": "Anything."}}, SMALL)
+    found = bound_schema({"type": "object", "additionalProperties": {"description": "Anything."}}, SMALL)
 
     assert jsonschema_rs.is_valid(found, {"a": 1, "b": "x", "c": None})
     assert not jsonschema_rs.is_valid(found, {"a": {"b": {}}})

@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 
 from ferrule.core.content import Text
-from ferrule.models.local import GrammarBounds, LocalModel, bounded, load, look
+from ferrule.models.local import GrammarBounds, LocalModel, bound_schema, load, look
 from ferrule.models.model import ModelError
 from ferrule.wire.turn import AnswerEnd, AnswerStart, Definition, Result, TextPiece, ToolChoice, Turn, Use
 from tests.models.contract import answer, asked, check_answer, check_given_up, heard, model_turn
@@ -82,7 +82,7 @@ TOOLS = [
 
 @pytest.mark.parametrize(("definition", "sample"), TOOLS)
 def test_the_bounds_of_a_schema_leave_room_for_a_call(definition, sample):
-    assert jsonschema_rs.is_valid(bounded(definition.schema, GrammarBounds.of(8192)), sample)
+    assert jsonschema_rs.is_valid(bound_schema(definition.schema, GrammarBounds.of(8192)), sample)
 
 
 @pytest.mark.parametrize(("definition", "sample"), TOOLS)

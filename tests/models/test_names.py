@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
 from ferrule.models.bodies import SPEECH
-from ferrule.models.catalog import CATALOG, SHORT, about, chosen, load_model, named
+from ferrule.models.catalog import CATALOG, SHORT, about, choose_by_precedence, load_model, resolve_name
 from ferrule.models.connection import Route
 from ferrule.models.hosts import ROWS, find_host, is_near
 from ferrule.models.model import ModelError, Prices
@@ -41,7 +41,7 @@ NAMES = [
 def test_a_name_means_a_model_at_a_host(name, wanted):
     roles = {"haiku": "ollama:tiny", "finder": "haiku"}
 
-    assert named(name, Models(roles=roles, hosts={"mine": ModelHost(url="https://x")})) == wanted
+    assert resolve_name(name, Models(roles=roles, hosts={"mine": ModelHost(url="https://x")})) == wanted
 
 
 WRONG = [
@@ -67,9 +67,9 @@ def test_a_name_that_means_nothing_is_refused_with_a_hint(name, words):
 def test_a_flag_comes_before_the_environment_and_that_before_the_settings():
     settings = Models(default="s")
 
-    assert chosen("f", settings, {"FERRULE_MODEL": "e"}) == ("f", "flag", "")
-    assert chosen(None, settings, {"FERRULE_MODEL": "e"}) == ("e", "environment", "")
-    assert chosen("", settings, {"FERRULE_MODEL": " "}) == ("s", "setting", "")
+    assert choose_by_precedence("f", settings, {"FERRULE_MODEL": "e"}) == ("f", "flag", "")
+    assert choose_by_precedence(None, settings, {"FERRULE_MODEL": "e"}) == ("e", "environment", "")
+    assert choose_by_precedence("", settings, {"FERRULE_MODEL": " "}) == ("s", "setting", "")
 
 
 @pytest.mark.parametrize(
@@ -83,15 +83,15 @@ def test_a_flag_comes_before_the_environment_and_that_before_the_settings():
     ],
 )
 def test_the_model_follows_from_the_keys_where_nobody_names_one(keys, stored, here, wanted):
-    choice = chosen(None, NONE, dict.fromkeys(keys, "k"), stored, lambda: here)
+    choice = choose_by_precedence(None, NONE, dict.fromkeys(keys, "k"), stored, lambda: here)
 
-    assert named(choice.name, NONE).host == wanted
+    assert resolve_name(choice.name, NONE).host == wanted
     assert choice.why.startswith("because")
 
 
 def test_without_any_model_it_says_how_to_choose_one():
     with pytest.raises(ModelError, match=r"(?s)ferrule models.*ferrule login.*--model.*FERRULE_MODEL") as caught:
-        chosen(None, NONE, {})
+        choose_by_precedence(None, NONE, {})
 
     assert caught.value.kind == "none"
 
@@ -236,7 +236,7 @@ def test_the_catalog_is_in_order():
     for one in CATALOG:
         assert one.most_output <= one.window
         assert one.prices is None or one.prices.cache_read <= one.prices.input <= one.prices.output
-    assert {about(named(name, NONE).model, {}).prices is not None for name in SHORT} == {True}
+    assert {about(resolve_name(name, NONE).model, {}).prices is not None for name in SHORT} == {True}
 
 
 def test_a_cost_counts_each_token_once():

@@ -20,7 +20,7 @@ from ferrule.models.cues import (
     Spoken,
     calls,
     fails,
-    filled,
+    fill_placeholders,
     hangs,
     line,
     read,
@@ -251,9 +251,9 @@ async def test_an_id_that_stood_in_a_result_is_looked_for_there_again(tmp_path, 
 def test_what_is_made_portable_comes_back(text):
     value = {"a": [text, {"id": text}], "n": 1}
     for workspace in ("/w", "/w/x y", "/"):
-        made = Portable(workspace).made(value, {"c1": f"ID: {text}"})
+        made = Portable(workspace).insert_placeholders(value, {"c1": f"ID: {text}"})
 
-        assert filled(made, os.path.realpath(workspace), lambda: {"c1": f"ID: {text}"}) == value
+        assert fill_placeholders(made, os.path.realpath(workspace), lambda: {"c1": f"ID: {text}"}) == value
 
 
 def test_a_recording_is_never_written_over_and_is_for_its_owner_alone(tmp_path):

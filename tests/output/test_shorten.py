@@ -293,7 +293,7 @@ def test_lines_that_matter_come_in_between_within_the_same_bound(bound: Bound, m
     highlights = Highlights()
     highlights.feed(text)
     plain = shorten(text, bound).text
-    short = shorten(text, bound, found=highlights.found).text
+    short = shorten(text, bound, found=highlights.collect).text
 
     assert len(short) <= max(len(plain), 2000) + 8  # blank lines around them, and a notice with another number
     if isinstance(bound, Ends | LineLimit) and bound.lines:
@@ -312,7 +312,7 @@ def test_an_output_without_such_lines_is_shortened_as_ever() -> None:
     highlights = Highlights()
     highlights.feed(text)
 
-    assert shorten(text, Middle(500), found=highlights.found) == shorten(text, Middle(500))
+    assert shorten(text, Middle(500), found=highlights.collect) == shorten(text, Middle(500))
 
 
 @given(st.integers(1, 3000), st.integers(2, 60), st.integers(20, 4000))

@@ -15,7 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.output.store import ALPHABET, Aged, OutputEntry, Store, Stored, StoreError, is_id, meant, new_id, surplus
+from ferrule.output.store import (
+    ALPHABET,
+    Aged,
+    OutputEntry,
+    Store,
+    Stored,
+    StoreError,
+    is_id,
+    new_id,
+    normalize_id,
+    surplus,
+)
 
 from .keeping import Clock, kept, session, write_log
 
@@ -90,7 +101,7 @@ async def test_a_beginning_of_two_outputs_finds_none(store: Store, directory: Pa
 
 
 def test_letters_that_look_alike_mean_the_same() -> None:
-    assert meant("O1lI") == "0111"
+    assert normalize_id("O1lI") == "0111"
 
 
 def test_ids_are_easy_to_type() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from ferrule.core.access import Access
 from ferrule.permissions.ask import CallbackAsker, Question
-from ferrule.permissions.decision import Case, Decision, named_as, together
-from ferrule.permissions.gate import asking, granted, likeness, proposals
+from ferrule.permissions.decision import Case, Decision, check_key, together
+from ferrule.permissions.gate import commands_to_ask, grant_keys, likeness, proposals
 
 from .place import Place
 
@@ -29,16 +29,16 @@ def test_of_checks_each_command_that_asks_is_a_key_of_its_own() -> None:
     other = Access.command("pytest", "/w/api")
     shell = Case("2", "Bash", "shell", (ONE, READ), input={"command": "mypy src"})
 
-    assert asking(check(ONE, TWO, READ), decide) == [ONE]
-    assert granted(check(ONE, TWO, READ), decide) == (likeness(shell),)
-    assert len(granted(check(ONE, other), decide)) == 2
-    assert granted(check(ONE), decide) != granted(check(ONE._replace(folder="/w/api")), decide)
+    assert commands_to_ask(check(ONE, TWO, READ), decide) == [ONE]
+    assert grant_keys(check(ONE, TWO, READ), decide) == (likeness(shell),)
+    assert len(grant_keys(check(ONE, other), decide)) == 2
+    assert grant_keys(check(ONE), decide) != grant_keys(check(ONE._replace(folder="/w/api")), decide)
 
 
 @pytest.mark.parametrize("touches", [(), (READ,), (TWO,)])
 def test_there_is_always_a_key_or_everything_would_be_granted(touches: tuple[Access, ...]) -> None:
-    assert granted(check(*touches), decide)
-    assert granted(Case("1", "X", "x", touches), decide)
+    assert grant_keys(check(*touches), decide)
+    assert grant_keys(Case("1", "X", "x", touches), decide)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_the_rules_that_always_would_save(case: Case, expected: tuple[str, ...])
 
 def test_only_a_check_that_is_denied_says_how_it_is_left_out() -> None:
     no, yes = Decision("deny", "No.", message="Not here."), Decision("allow", "Yes.")
-    several = check(ONE, TWO)._replace(spelled={named_as(ONE): "mypy", named_as(TWO): "list"})
+    several = check(ONE, TWO)._replace(spelled={check_key(ONE): "mypy", check_key(TWO): "list"})
     hint = "The check mypy runs it; to leave it out, name the others: list."
 
     assert together([no, yes], [ONE, TWO], several).why == f"No. {hint}"

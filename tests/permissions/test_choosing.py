@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.services import Choice, Option
-from ferrule.permissions.ask import OWN_WORDS, heard, schema_of
+from ferrule.permissions.ask import OWN_WORDS, parse_answers, schema_of
 
 ONE = Choice(question="Which?", header="Pick", options=(Option("Red", "warm"), Option("Blue")))
 SOME = Choice(
@@ -75,7 +75,7 @@ def test_the_form_has_a_place_for_every_answer_and_for_own_words():
 def test_an_answer_is_heard_like_this(choice, value, own, said):
     values = {choice.key: value, OWN_WORDS.format(choice.key): own}
 
-    assert heard([choice], values) == ({choice.key: said} if said else {})
+    assert parse_answers([choice], values) == ({choice.key: said} if said else {})
 
 
 @given(
@@ -85,11 +85,11 @@ def test_an_answer_is_heard_like_this(choice, value, own, said):
     )
 )
 def test_whatever_a_host_gives_back_is_texts_or_nothing(values: Any):
-    said = heard([ONE, SOME, TEXT, FIXED], values)
+    said = parse_answers([ONE, SOME, TEXT, FIXED], values)
 
     assert said.keys() <= {"Which?", "Some?", "why"}
     assert all(texts and all(texts) for texts in said.values())
 
 
 def test_many_commas_take_no_time():
-    assert heard([SOME], {"Some?": "a, " * 3_000}) == {"Some?": (("a, " * 3_000).strip(),)}
+    assert parse_answers([SOME], {"Some?": "a, " * 3_000}) == {"Some?": (("a, " * 3_000).strip(),)}

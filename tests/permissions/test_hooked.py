@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.permissions.decision import Case, Decision, hooked
+from ferrule.permissions.decision import Case, Decision, apply_hooks
 
 ALLOW = Decision("allow", "It only reads.")
 ASK = Decision("ask", "No rule covers it.")
@@ -31,16 +31,16 @@ DENY = Decision("deny", "A rule denies it.", "Bash(rm *)", fixed=True)
 def test_the_stricter_word_counts(decision, verdict, expected):
     case = Case("1", "Bash", "shell", (), hooked=(verdict, "because"))
 
-    assert (hooked(decision, case) if verdict else decision).verdict == expected
+    assert (apply_hooks(decision, case) if verdict else decision).verdict == expected
 
 
 def test_a_hook_lets_nothing_out_of_the_sandbox():
     case = Case("1", "Bash", "shell", (), input={"outside": True}, hooked=("allow", ""))
 
-    assert hooked(ASK, case).verdict == "ask"
+    assert apply_hooks(ASK, case).verdict == "ask"
 
 
 def test_the_reason_of_a_hook_reaches_the_model():
-    said = hooked(ALLOW, Case("1", "Bash", "shell", (), hooked=("deny", "not on Fridays")))
+    said = apply_hooks(ALLOW, Case("1", "Bash", "shell", (), hooked=("deny", "not on Fridays")))
 
     assert (said.message, said.fixed) == ("not on Fridays", True)

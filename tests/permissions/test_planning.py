@@ -13,9 +13,9 @@ from ferrule.core.errors import ConfigError, Denied, ToolFailure
 from ferrule.core.services import Planning
 from ferrule.dialects.dialect import COMING
 from ferrule.permissions.ask import YES, Answer, Everybody, Nobody, Question
-from ferrule.permissions.decision import MODES, Case, named
+from ferrule.permissions.decision import MODES, Case, parse_mode
 from ferrule.permissions.plan_mode import LOOKS, WRITES_PLAN, Planner
-from ferrule.permissions.policy import Tightened
+from ferrule.permissions.policy import StricterPolicy
 from ferrule.permissions.rules.rule import Rule, RuleSet
 from ferrule.tools import BUILTIN
 from tests.scripted import Scripted
@@ -38,7 +38,7 @@ ALLOW_ALL = RuleSet((Rule("allow", "*", "*", binds=Everything()),), ordered=Fals
 def place_of(tmp_path: Path, standing: str = "default", *, allow_all: bool = False) -> tuple[Place, Planner]:
     place = Place(tmp_path, Scripted())
     policy = place.gate.policy
-    policy.standing = named(standing)
+    policy.standing = parse_mode(standing)
     if allow_all:
         policy.add(ALLOW_ALL)
     planner = Planner(
@@ -242,7 +242,7 @@ def test_a_rule_of_the_user_s_still_denies_or_asks_about_the_plan(tmp_path):
 
 def test_a_subagent_is_held_too_whichever_mode_it_wants(tmp_path):
     place, planner = place_of(tmp_path, "bypassPermissions")
-    child = Tightened(place.gate.policy, named("acceptEdits"))
+    child = StricterPolicy(place.gate.policy, parse_mode("acceptEdits"))
     write = place.case("write", Access.write("a.txt"))._replace(context="subagent")
     assert child.decide(write).verdict == "allow"
     planner.enter()
@@ -294,7 +294,7 @@ def test_the_earlier_mode_comes_back(tmp_path, standing):
 def test_a_mode_that_the_user_chooses_meanwhile_stays(tmp_path):
     place, planner = place_of(tmp_path, "acceptEdits")
     planner.enter()
-    place.gate.policy.standing = named("dontAsk")
+    place.gate.policy.standing = parse_mode("dontAsk")
 
     assert planner.leave() == "dontAsk"
 
@@ -311,7 +311,7 @@ def test_a_session_that_begins_in_plan_mode_ends_it_in_the_default_one(tmp_path)
 
 def test_the_mode_alone_holds_as_tightly_before_anybody_has_made_a_plan(tmp_path):
     place = Place(tmp_path, Nobody())
-    place.gate.policy.standing = named("plan")
+    place.gate.policy.standing = parse_mode("plan")
     decide = place.gate.policy.decide
 
     assert decide(place.case("read", Access.read("a"))).verdict == "allow"
@@ -396,7 +396,7 @@ def test_no_call_that_writes_anything_but_the_plan_ever_passes(
     )
     case = Case("1", tool, tool, real, context=context, hooked=hooked, builtin=builtin)
     try:
-        decision = asyncio.run(place.gate.decided(case))
+        decision = asyncio.run(place.gate.decide_case(case))
     finally:
         planner.leave()
     if decision.verdict == "deny":

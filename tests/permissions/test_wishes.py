@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ferrule.core.services import Wish
 from ferrule.files.jail import Jail
-from ferrule.permissions.plan_mode import granting
+from ferrule.permissions.plan_mode import resolve_wishes
 
 PROJECTS = {
     "python": {"pyproject.toml": "[tool.pytest]\n[tool.ruff]\n[tool.mypy]\n", "uv.lock": ""},
@@ -53,7 +53,7 @@ INTENTS = [
 
 def lines(tmp_path, prompt, tool="Bash"):
     """The command lines that a wish becomes."""
-    found = granting([Wish(tool, prompt)], Jail(str(tmp_path)))
+    found = resolve_wishes([Wish(tool, prompt)], Jail(str(tmp_path)))
     assert bool(found.texts) is (found.asked == ())
     assert all(text.startswith("Bash(") and text.endswith(")") for text in found.texts)
     return tuple(text.removeprefix("Bash(").removesuffix(")") for text in found.texts)
@@ -153,7 +153,7 @@ def test_only_wishes_about_the_shell_become_rules(tmp_path):
 
 
 def test_the_same_wish_twice_is_one(tmp_path):
-    found = granting([Wish("Bash", "ls -la"), Wish("Bash", "ls -la"), Wish("Bash", "x y")], Jail(str(tmp_path)))
+    found = resolve_wishes([Wish("Bash", "ls -la"), Wish("Bash", "ls -la"), Wish("Bash", "x y")], Jail(str(tmp_path)))
 
     assert (found.texts, found.asked) == (("Bash(ls -la)",), ("x y",))
 
@@ -164,7 +164,7 @@ WORDS = ("run", "tests", "ls", "-la", "git", "push", "&&", ";", "|", "$x", "*", 
 @given(prompt=st.text(max_size=40) | st.lists(st.sampled_from(WORDS)).map(" ".join))
 def test_no_rule_is_a_pattern_or_runs_what_another_word_says(prompt, tmp_path_factory):
     folder = tmp_path_factory.getbasetemp()
-    for text in granting([Wish("Bash", prompt)], Jail(str(folder))).texts:
+    for text in resolve_wishes([Wish("Bash", prompt)], Jail(str(folder))).texts:
         line = text.removeprefix("Bash(").removesuffix(")")
         assert not set(line) & set("*?$`;|<>()\n\\'\"")
         words = line.split()

@@ -61,4 +61,4 @@ def session(name: str, **showing: Any) -> Registry:
 
 
 def names(registry: Registry) -> list[str]:
-    return [face.name for face in registry.shown()]
+    return [face.name for face in registry.visible_faces()]

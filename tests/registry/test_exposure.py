@@ -8,7 +8,7 @@ from tests.registry.brought import SCHEMA, Brought, mcp, names, session
 from ferrule import Call, Engine, ModeConfig, Question
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.registry.dynamic import ROOM_CHARS, Costs, told
+from ferrule.registry.dynamic import ROOM_CHARS, Costs, summarize_tools
 from ferrule.registry.entry import ON_REQUEST
 from ferrule.registry.names import not_loaded
 
@@ -26,7 +26,7 @@ def test_servers_tools_are_deferred_where_the_family_does_so_or_where_they_are_d
     assert bool(few.deferred) == load_dialect(family).defers
     assert len(many.deferred) == 120
     assert not any("tool_7" in name for name in names(many))
-    assert sum(face.tool == "tool_search" for face in many.shown()) == 1
+    assert sum(face.tool == "tool_search" for face in many.visible_faces()) == 1
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_what_is_not_always_of_use_is_shown_when_it_is_offered_and_understood_al
     before = names(registry)
     unoffered = registry.resolve(tool).tool.name
     registry.offer(tool, True)
-    shown = [face for face in registry.shown() if face.tool == tool]
+    shown = [face for face in registry.visible_faces() if face.tool == tool]
     registry.offer(tool, False)
 
     assert unoffered == tool
@@ -216,7 +216,9 @@ def test_without_deferred_tools_there_is_nothing_to_search():
     ],
 )
 def test_what_is_told_of_deferred_tools_is_bounded_and_counts_the_rest(groups, tools):
-    text = told((f"server{group}", f"tool_number_{tool}") for group in range(groups) for tool in range(tools))
+    text = summarize_tools(
+        (f"server{group}", f"tool_number_{tool}") for group in range(groups) for tool in range(tools)
+    )
 
     assert len(text) <= ROOM_CHARS
     assert text.startswith("server0: tool_number_0")
@@ -225,7 +227,7 @@ def test_what_is_told_of_deferred_tools_is_bounded_and_counts_the_rest(groups, t
 
 
 def test_every_server_has_its_share_of_what_is_told():
-    text = told([*(("big", f"a_long_name_{n}") for n in range(500)), ("small", "only")])
+    text = summarize_tools([*(("big", f"a_long_name_{n}") for n in range(500)), ("small", "only")])
 
     assert text.endswith("; small: only")
     assert " more; " in text
@@ -238,7 +240,7 @@ def test_a_definition_is_counted_once_and_the_dearest_comes_first():
         counted.append(text)
         return len(text)
 
-    costs, faces = Costs(count), session("amp").shown()
+    costs, faces = Costs(count), session("amp").visible_faces()
     first, second = costs.each(faces), costs.each(faces)
 
     assert first == second

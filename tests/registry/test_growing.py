@@ -85,7 +85,7 @@ def test_no_name_leads_around_what_took_a_built_in_tool_s_place(family, name, ot
 @pytest.mark.parametrize("family", FAMILIES)
 def test_rules_about_the_built_in_tool_bind_what_took_its_place(family):
     registry = session(family)
-    face = next(face for face in registry.shown() if face.tool in {"edit", "multi_edit", "patch"})
+    face = next(face for face in registry.visible_faces() if face.tool in {"edit", "multi_edit", "patch"})
     registry.bring("custom", [Brought(face.name)])
 
     assert registry.canonical(face.name) == face.tool
@@ -188,7 +188,7 @@ def test_an_unchanged_tool_keeps_its_face_so_that_its_schema_is_compiled_once():
 def test_whoever_listens_is_told_only_when_something_changed():
     registry = session("claude")
     told: list[int] = []
-    registry.on_changed = lambda: told.append(len(registry.shown()))
+    registry.on_changed = lambda: told.append(len(registry.visible_faces()))
     registry.bring("git", [mcp("git", "log")])
     registry.bring("git", [mcp("git", "log")])
     registry.offer("skill", True)

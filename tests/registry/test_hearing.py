@@ -304,4 +304,4 @@ def test_without_other_families_a_call_is_heard_all_the_same():
         heard = here.hear("Look", values)
 
         assert heard.spoken.heard(heard.values) == {"path": "a"}
-    assert ForeignFaces(tuple, {"read"}).named("Look") == []
+    assert ForeignFaces(tuple, {"read"}).find_by_name("Look") == []

@@ -38,14 +38,14 @@ async def test_a_deferred_tool_is_read_when_it_is_looked_at():
     registry.bring("servers", [one, other])
 
     assert list(registry.deferred) == ["mcp__far__one", "mcp__far__other"]
-    assert "far: one, other" in next(face.words for face in registry.shown() if face.tool == "tool_search")
+    assert "far: one, other" in next(face.words for face in registry.visible_faces() if face.tool == "tool_search")
     assert registry.canonical("mcp__far__one") == "mcp__far__one"
     assert (one.reads, other.reads) == (0, 0)
 
     assert registry.resolve("mcp__far__one").face.words == "Do something far away."
     assert one.reads
     assert not other.reads
-    shown = next(face for face in registry.shown() if face.tool == "mcp__far__one")
+    shown = next(face for face in registry.visible_faces() if face.tool == "mcp__far__one")
     assert shown.definition() == {
         "name": "mcp__far__one",
         "description": "Do something far away.",
@@ -120,7 +120,7 @@ def test_what_cannot_be_brought_is_not_tried_again_and_harms_no_later_look():
     registry.put_off(fail)
     registry.on_changed = heard = lambda: None
     with pytest.raises(ToolFailure):
-        registry.shown()
+        registry.visible_faces()
 
     assert "Read" in names(registry)
     assert registry.on_changed is heard

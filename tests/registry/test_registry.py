@@ -188,7 +188,7 @@ def test_the_other_schema_wants_the_command_once(given_input, message):
 
 
 def test_an_alias_with_its_own_schema_is_accepted_but_not_advertised():
-    shown = [face.name for face in amp().shown()]
+    shown = [face.name for face in amp().visible_faces()]
 
     assert ", ".join(shown) == AMP
 
@@ -253,7 +253,7 @@ def test_a_spec_holds_name_description_schema_and_source():
 @pytest.mark.contract("registry.disable-timeout", "timeout.bash")
 def test_the_shell_says_that_it_has_no_time_limit():
     registry = amp()
-    untimed = {face.name for face in registry.shown() if "meta" in registry.resolve(face.name).spec()}
+    untimed = {face.name for face in registry.visible_faces() if "meta" in registry.resolve(face.name).spec()}
 
     assert registry.resolve("Bash").spec()["meta"] == {"disableTimeout": True}
     assert untimed == {"Bash", "Check", "Task", "finder", "oracle", "librarian", "kraken"}
@@ -279,7 +279,7 @@ def test_a_tool_from_elsewhere_keeps_its_name_and_its_source(name, source):
     spec = registry.resolve(name).spec()
 
     assert (spec["name"], spec["source"]) == (name, source)
-    assert registry.shown()[-1].name == name
+    assert registry.visible_faces()[-1].name == name
 
 
 @pytest.mark.contract("registry.minimal-tool")
@@ -296,7 +296,7 @@ def test_a_tool_that_no_family_knows_is_shown_as_it_describes_itself():
 def test_a_face_without_its_tool_is_left_out():
     registry = Registry([Plain("a")], [face("a", "A"), face("gone", "Gone")], {})
 
-    assert [face.name for face in registry.shown()] == ["A"]
+    assert [face.name for face in registry.visible_faces()] == ["A"]
     with pytest.raises(UnknownTool):
         registry.resolve("Gone")
 
@@ -309,8 +309,8 @@ def test_a_tool_of_the_user_s_cannot_take_a_name_of_the_family(name):
 
 def test_changing_a_definition_changes_nothing_but_the_definition():
     registry = amp()
-    registry.shown()[0].definition()["inputSchema"]["properties"]["path"]["type"] = "integer"
+    registry.visible_faces()[0].definition()["inputSchema"]["properties"]["path"]["type"] = "integer"
     registry.resolve("Read").spec()["inputSchema"]["required"].clear()
 
-    assert registry.shown()[0].definition()["inputSchema"]["properties"]["path"]["type"] == "string"
+    assert registry.visible_faces()[0].definition()["inputSchema"]["properties"]["path"]["type"] == "string"
     assert registry.resolve("Read").face.schema["required"] == ["path"]

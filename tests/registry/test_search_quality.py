@@ -7,7 +7,7 @@ import pytest
 from tests.registry.brought import Brought, mcp, session
 
 from ferrule.core.catalog import How
-from ferrule.registry.dynamic import ROOM_CHARS, told
+from ferrule.registry.dynamic import ROOM_CHARS, summarize_tools
 
 DATA = Path(__file__).parents[1] / "data/tool_search"
 DOMAINS: dict[str, dict[str, list[str]]] = tomllib.loads((DATA / "tools.toml").read_text(encoding="utf-8"))
@@ -70,7 +70,7 @@ async def test_the_name_of_a_tool_finds_it_first(name):
 
 
 def test_every_kind_of_name_is_told_of():
-    text = told(("hub", name) for some in DOMAINS.values() for name in some)
+    text = summarize_tools(("hub", name) for some in DOMAINS.values() for name in some)
 
     assert len(text) <= ROOM_CHARS
     assert [kind for kind in DOMAINS if kind not in text] == []
@@ -108,7 +108,7 @@ def test_every_kind_of_name_is_told_of():
     ],
 )
 def test_what_is_told_of_a_server_is_some_of_every_kind(names, room, expected):
-    text = told([("x", name) for name in names], room)
+    text = summarize_tools([("x", name) for name in names], room)
 
     assert text == expected
     assert len(text) <= room

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.registry.brought import Brought, mcp, names, session
 
 from ferrule.core.catalog import How
-from ferrule.registry.search import _asked
+from ferrule.registry.search import _parse_query
 
 TOOLS = [
     mcp("github", "search_code", "Search the code of all repositories."),
@@ -163,5 +163,5 @@ async def test_whatever_is_looked_for_the_answer_is_some_of_the_tools(query, how
     every = {one.name for one in await prepared().catalog.search(query, how=how)}
 
     assert every <= {"search_code", "createIssue", "list_issues", "post"}
-    if how == "substring" and _asked(query):
+    if how == "substring" and _parse_query(query):
         assert every >= {t.short for t in TOOLS if query and query.lower() in f"{t.name}\n{t.words}".lower()}

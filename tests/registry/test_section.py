@@ -50,7 +50,7 @@ def test_where_a_model_is_shown_the_definitions_only_guidance_is_told():
 def test_what_ah_would_put_into_its_prompt_is_reviewed(golden: Golden):
     registry = session("ah")
     registry.bring("custom", [Brought("weather.sh", "Tell the weather.", guidance="Give a city as `args`.")])
-    entries = [registry.resolve(face.name) for face in registry.shown()]
+    entries = [registry.resolve(face.name) for face in registry.visible_faces()]
 
     golden.check("section/ah.txt", tools_section(entries))
 

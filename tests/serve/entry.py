@@ -2,7 +2,7 @@
 
 import sys
 
-from ferrule.cli.mcp import served
+from ferrule.cli.mcp import serve_clients
 from ferrule.cli.options import StoppedError, finish
 from tests.serve.offered import TOOLS
 
@@ -10,7 +10,7 @@ from tests.serve.offered import TOOLS
 def main(address: str | None = None, token: str | None = None) -> None:
     session = {"dialect": None, "model": None, "workspace": ".", "add_dirs": (), "answer": None, "tools": TOOLS}
     try:
-        finish(served(session, address=address, token=token, names=()))
+        finish(serve_clients(session, address=address, token=token, names=()))
     except StoppedError as stopped:
         sys.exit(128 + stopped.number)
 

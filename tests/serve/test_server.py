@@ -338,7 +338,7 @@ async def test_older_clients_are_told_that_the_tools_have_changed(folder):
     async with connected(folder, on_message=hear) as (_, serving, client), asyncio.timeout(LIMIT_SECONDS):
         assert client.server_capabilities.tools.list_changed is True
         await client.list_tools()
-        serving.changed()
+        serving.on_tools_changed()
         await heard.get()
 
 
@@ -371,7 +371,7 @@ async def test_newer_clients_are_told_where_they_listen(folder):
         connected(folder, "2026-07-28") as (_, serving, client),
         client.listen(tools_list_changed=True) as listening,
     ):
-        serving.changed()
+        serving.on_tools_changed()
         event = await anext(aiter(listening))
 
     assert type(event).__name__ == "ToolsListChanged"

@@ -132,9 +132,9 @@ def test_an_open_folder_stays_the_same_folder_when_it_is_moved(folder, tmp_path)
 def test_a_removed_folder_knows_that_it_is_gone(folder, tmp_path):
     (tmp_path / "a").mkdir()
     with folder.below(["a"]) as below:
-        assert not below.gone()
+        assert not below.is_removed()
         (tmp_path / "a").rmdir()
-        assert below.gone()
+        assert below.is_removed()
 
 
 @pytest.mark.parametrize("kind", ["fifo", "folder", "device"])

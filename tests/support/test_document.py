@@ -14,7 +14,7 @@ from PIL import Image
 
 from ferrule.documents import decoder, formats
 from ferrule.documents.decoder import DecoderLimits
-from ferrule.documents.formats import LONG_SIDE, BadDocument, BadPages, Leaf, Pages, known, pages, ranges, size
+from ferrule.documents.formats import LONG_SIDE, BadDocument, BadPages, Leaf, Pages, is_pdf, pages, ranges, size
 
 CATALOG = b"<< /Type /Catalog /Pages 2 0 R >>"
 FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"
@@ -113,7 +113,7 @@ async def refused(raw: bytes, wanted: str | None = None, **options) -> BadDocume
     [(b"%PDF-1.4\n", True), (b"%PDF", False), (b"", False), (b"# about %PDF-1.4", False)],
 )
 def test_a_document_is_known_by_its_first_bytes(head, answer):
-    assert known(head) is answer
+    assert is_pdf(head) is answer
 
 
 @pytest.mark.parametrize(

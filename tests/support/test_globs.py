@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.files.globs import BadGlob, escape, expand, literal_prefix, matcher, names_hidden, select, sparing
+from ferrule.files.globs import BadGlob, escape, exclude_names, expand, literal_prefix, matcher, names_hidden, select
 
 TREE = (
     "a.json",
@@ -250,7 +250,7 @@ def test_every_subset_of_stars_in_a_name_agrees_with_fnmatch():
 @given(st.sets(st.text("ab", min_size=1, max_size=4), max_size=3), st.text("abcAB.", max_size=6))
 def test_spared_names_alone_are_left_out(spared, end):
     path = ".env." + end
-    patterns = sparing("**/.env.*", {".env." + one for one in spared})
+    patterns = exclude_names("**/.env.*", {".env." + one for one in spared})
     matched = any(matcher(one, ignore_case=True)(path) for one in patterns)
 
     assert matched == (end.lower() not in spared)
@@ -258,11 +258,11 @@ def test_spared_names_alone_are_left_out(spared, end):
 
 @pytest.mark.parametrize("pattern", ["**/*.env", "**/.ssh/**", "a[b]*", "{a,b}*", "plain", "*", ".env.?*"])
 def test_a_pattern_that_cannot_be_divided_stays_whole(pattern):
-    assert sparing(pattern, {".env.example", "x.env"}) == [pattern]
+    assert exclude_names(pattern, {".env.example", "x.env"}) == [pattern]
 
 
 def test_names_that_the_pattern_does_not_match_change_nothing():
-    assert sparing(".env.*", {"readme", ".env"}) == [".env.*"]
+    assert exclude_names(".env.*", {"readme", ".env"}) == [".env.*"]
 
 
 @given(

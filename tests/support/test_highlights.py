@@ -13,7 +13,7 @@ from ferrule.system.highlights import (
     OutputHighlights,
     block,
     gap,
-    highlighted,
+    insert_highlights,
     together,
     weight,
 )
@@ -30,7 +30,7 @@ def test_a_line_matters_as_the_usual_tools_mean_it(line: str, expected: int) -> 
     found.feed(f"before\n{line}\nafter\n")
 
     assert weight(line) == expected
-    assert [one.line for one in found.found().lines] == ([2] if expected else [])
+    assert [one.line for one in found.collect().lines] == ([2] if expected else [])
 
 
 LINE = st.sampled_from(["plain", "error: a", "warning: b", "3 passed", ""]) | st.text(max_size=5)
@@ -50,9 +50,9 @@ def test_however_the_output_is_cut_into_pieces_the_same_lines_are_found(lines: l
         pieced._flush()  # as if each had been much
     whole.feed(text)
 
-    assert pieced.found() == whole.found()
-    assert whole.found().newlines == text.count("\n")
-    for one in whole.found().lines:
+    assert pieced.collect() == whole.collect()
+    assert whole.collect().newlines == text.count("\n")
+    for one in whole.collect().lines:
         assert text.split("\n")[one.line - 1].strip() == one.text
 
 
@@ -60,7 +60,7 @@ def test_of_very_many_lines_the_first_and_the_last_are_held() -> None:
     found = Highlights()
     for number in range(1, 100_001):
         found.feed(f"error: {number}\n")
-    held = [one.line for one in found.found().lines]
+    held = [one.line for one in found.collect().lines]
 
     assert len(held) < 100
     assert (held[0], held[-1]) == (1, 100_000)
@@ -74,12 +74,12 @@ def test_behind_much_output_only_the_end_is_looked_at(monkeypatch: pytest.Monkey
         found.feed("error: in the middle\n" if number == 100_000 else f"{number}\n")
     found.feed("error: at the end\n")
 
-    assert found.found() == OutputHighlights([Highlight(3, 0, "error: at the end")], None)
+    assert found.collect() == OutputHighlights([Highlight(3, 0, "error: at the end")], None)
     just_behind = Highlights()
     for text in ("1\n" * 25_001, "2\n", "error: late\n"):
         just_behind.feed(text)
-    assert just_behind.found() == OutputHighlights([Highlight(3, 0, "error: late")], None)
-    assert block(found.found().lines, [], chars=200) == f"{HEAD}\nlater: error: at the end"
+    assert just_behind.collect() == OutputHighlights([Highlight(3, 0, "error: late")], None)
+    assert block(found.collect().lines, [], chars=200) == f"{HEAD}\nlater: error: at the end"
 
 
 def test_behind_very_many_such_lines_the_end_is_looked_at_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,9 +90,9 @@ def test_behind_very_many_such_lines_the_end_is_looked_at_and_counted(monkeypatc
         found.feed(f"error: {number}\n")
     found.feed("error: the last")
 
-    *_, before, last = found.found("!").lines
+    *_, before, last = found.collect("!").lines
     assert (before, last) == (Highlight(3, 5000, "error: 5000"), Highlight(3, 5001, "error: the last!"))
-    assert found.found().newlines == 5000
+    assert found.collect().newlines == 5000
 
 
 def test_what_is_shown_is_not_said_again_and_a_line_only_once() -> None:
@@ -106,11 +106,11 @@ def test_what_is_shown_is_not_said_again_and_a_line_only_once() -> None:
 def test_the_second_end_gives_the_room() -> None:
     text = f"{'a' * 500}{gap(9)}{'b' * 500}"
     found = OutputHighlights([Highlight(3, 7, "error: x")], 20)
-    out = highlighted(text, 9, lambda: found)
+    out = insert_highlights(text, 9, lambda: found)
 
     assert len(out) == len(text)
     assert out == f"{'a' * 500}{gap(9)}{HEAD}\n7: error: x\n\n{'b' * (500 - len(HEAD) - len('7: error: x') - 3)}"
-    assert highlighted(text, 0, lambda: found) == text
+    assert insert_highlights(text, 0, lambda: found) == text
 
 
 def test_errors_that_are_kept_apart_are_said_to_be_errors() -> None:

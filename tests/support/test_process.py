@@ -253,7 +253,7 @@ async def test_processes_that_are_not_of_the_command_are_left_alone(mark):
 @linux_only
 async def test_what_another_thread_starts_at_the_same_moment_is_left_alone(mark):
     family = tree.ProcessTree()
-    with family.numbering():
+    with family.number_children():
         bystander = subprocess.Popen(["sh", "-c", f"sleep {mark} & wait"])
     leader = subprocess.Popen(["sleep", mark], start_new_session=True)
     try:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from ferrule.system.command import Finished, Launch, start
-from ferrule.system.environment import ProcessLimits, limited, reached, unenforced
+from ferrule.system.environment import ProcessLimits, apply_limits, describe_limit, describe_unenforced
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere address space is not limited")
 
@@ -17,15 +17,15 @@ async def ran(command: str, limits: ProcessLimits | None, **options) -> Finished
     running = start(launch)
     await running.wait(60)
     await running.stop()
-    return running.finished()
+    return running.result()
 
 
 @pytest.mark.parametrize("limits", [None, ProcessLimits()], ids=["none", "all-as-they-are"])
 def test_without_limits_the_command_is_started_as_it_is(limits):
     argv = ["/bin/bash", "-c", "true"]
 
-    assert limited(argv, limits) is argv
-    assert unenforced(limits) == ()
+    assert apply_limits(argv, limits) is argv
+    assert describe_unenforced(limits) == ()
 
 
 async def test_each_process_has_the_limits():
@@ -41,7 +41,7 @@ async def test_words_reach_the_command_as_they_were_given():
     running = start(launch)
     await running.wait(60)
 
-    assert running.finished().text == "[a b][][$x][*]"
+    assert running.result().text == "[a b][][$x][*]"
 
 
 async def test_a_file_does_not_become_larger(tmp_path):
@@ -49,11 +49,13 @@ async def test_a_file_does_not_become_larger(tmp_path):
     launch = Launch(["/bin/bash", "-c", "head -c 3000000 /dev/zero > file"], str(tmp_path), os.environ, limits=limits)
     running = start(launch)
     await running.wait(60)
-    done = running.finished()
+    done = running.result()
 
     assert (tmp_path / "file").stat().st_size == 1 << 20
     assert done.exit_code is not None
-    assert reached(limits, done.exit_code, done.text) == ("It wrote a file that would have become larger than 1 MB.")
+    assert describe_limit(limits, done.exit_code, done.text) == (
+        "It wrote a file that would have become larger than 1 MB."
+    )
 
 
 async def test_no_more_files_are_opened():
@@ -62,7 +64,7 @@ async def test_no_more_files_are_opened():
     done = await ran(command, limits)
 
     assert done.exit_code == 1
-    assert reached(limits, done.exit_code, done.text) == "It opened more than 32 files at once."
+    assert describe_limit(limits, done.exit_code, done.text) == "It opened more than 32 files at once."
 
 
 @linux_only
@@ -71,22 +73,22 @@ async def test_no_more_memory_is_had():
     done = await ran(f"exec '{sys.executable}' -c 'bytearray(1 << 30)'", limits)
 
     assert done.exit_code == 1
-    assert reached(limits, done.exit_code, done.text) == "It needed more than 500 MB of memory."
+    assert describe_limit(limits, done.exit_code, done.text) == "It needed more than 500 MB of memory."
 
 
 async def test_the_number_of_processes_is_limited_or_it_is_said_that_it_is_not():
     limits = ProcessLimits(processes=20)
-    if unenforced(limits):
+    if describe_unenforced(limits):
         assert os.geteuid() == 0 or sys.platform != "linux"
-        assert unenforced(limits) == (
+        assert describe_unenforced(limits) == (
             "The number of processes is not limited: the system counts them for other users than root, and on Linux.",
         )
-        assert limited(["true"], limits) == ["true"]
+        assert apply_limits(["true"], limits) == ["true"]
         return
     done = await ran("for i in $(seq 60); do sleep 5 & done 2>&1; exit 1", limits)
 
     assert done.exit_code is not None
-    assert reached(limits, done.exit_code, done.text) == "It started more than 20 processes."
+    assert describe_limit(limits, done.exit_code, done.text) == "It started more than 20 processes."
 
 
 async def test_nothing_runs_where_a_limit_cannot_be_set(tmp_path):
@@ -113,5 +115,5 @@ async def test_nothing_runs_where_a_limit_cannot_be_set(tmp_path):
     ],
 )
 def test_no_limit_is_blamed_for_what_it_did_not_do(exit_code, text):
-    assert reached(ProcessLimits(1, 1, 1, 1), exit_code, text) == ""
-    assert reached(None, 1, "Too many open files") == ""
+    assert describe_limit(ProcessLimits(1, 1, 1, 1), exit_code, text) == ""
+    assert describe_limit(None, 1, "Too many open files") == ""

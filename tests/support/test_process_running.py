@@ -60,7 +60,7 @@ async def test_many_may_wait_and_giving_up_does_not_stop_it(every_way_to_wait):
     assert not running.ended
     await running.write(b"hello\n")
     assert await asyncio.gather(*waiting[1:]) == ["ended"] * 9
-    assert (running.finished().exit_code, running.finished().text) == (0, "hello\n")
+    assert (running.result().exit_code, running.result().text) == (0, "hello\n")
 
 
 async def test_after_its_time_it_still_runs_and_can_be_looked_at(mark):
@@ -68,10 +68,10 @@ async def test_after_its_time_it_still_runs_and_can_be_looked_at(mark):
 
     assert await outcome(running, until=re.compile("here")) == "found"
     assert await outcome(running, 0) == "time"
-    assert (running.finished().exit_code, running.finished().text, running.ended) == (None, "here\n", False)
+    assert (running.result().exit_code, running.result().text, running.ended) == (None, "here\n", False)
     await running.stop()
     assert await outcome(running) == "ended"
-    assert running.finished().exit_code == 143
+    assert running.result().exit_code == 143
     assert living(mark) == []
 
 
@@ -89,9 +89,9 @@ async def test_its_output_is_taken_though_nobody_waits(tmp_path):
     running.close_stdin()
     await outcome(running)
 
-    assert running.finished().total_bytes == 3_000_000
-    assert (log.stat().st_size, running.finished().logged_bytes) == (1 << 20, 1 << 20)
-    assert running.finished().text == "y\n" * 5
+    assert running.result().total_bytes == 3_000_000
+    assert (log.stat().st_size, running.result().logged_bytes) == (1 << 20, 1 << 20)
+    assert running.result().text == "y\n" * 5
 
 
 async def test_silence_is_noticed(mark):
@@ -135,7 +135,7 @@ async def test_news_are_told_once():
     assert running.news() == "hello you\n"
     running.close_stdin()
     assert await outcome(running) == "ended"
-    assert running.finished().exit_code == 1
+    assert running.result().exit_code == 1
 
 
 async def test_there_is_nothing_to_read_unless_asked_for():
@@ -144,7 +144,7 @@ async def test_there_is_nothing_to_read_unless_asked_for():
     with pytest.raises(OSError, match="nothing to read"):
         await running.write(b"x")
     await outcome(running)
-    assert running.finished().text == "end\n"
+    assert running.result().text == "end\n"
 
 
 async def test_what_has_ended_cannot_be_written_to():
@@ -178,7 +178,7 @@ async def test_more_than_a_pipe_holds_is_written():
     running.close_stdin()
     await outcome(running)
 
-    assert running.finished().text.strip() == "1000000"
+    assert running.result().text.strip() == "1000000"
 
 
 async def test_stopping_is_done_once_however_often_it_is_asked_for(mark):
@@ -220,8 +220,8 @@ async def test_what_it_left_running_ends_with_it(mark):
     running = begin(f"sleep {mark} & echo hi")
     await outcome(running)
 
-    assert running.finished()[:2] == (0, "hi\n")
-    assert (running.finished().survivors_killed >= 1, living(mark)) == (True, [])
+    assert running.result()[:2] == (0, "hi\n")
+    assert (running.result().survivors_killed >= 1, living(mark)) == (True, [])
 
 
 async def test_two_hundred_run_at_once():
@@ -230,7 +230,7 @@ async def test_two_hundred_run_at_once():
         await asyncio.gather(*(one.write(f"{number}\n".encode()) for number, one in enumerate(many)))
         await asyncio.gather(*(one.wait() for one in many))
 
-    assert [one.finished().text for one in many] == [f"{number}\n" for number in range(200)]
+    assert [one.result().text for one in many] == [f"{number}\n" for number in range(200)]
 
 
 async def test_a_listener_hears_the_line_that_is_being_written():
@@ -245,7 +245,7 @@ async def test_errors_can_be_kept_apart():
     running = begin("echo out; echo err >&2", apart=True)
     await outcome(running)
 
-    assert (running.finished().text, running.finished().errors) == ("out\n", "err\n")
+    assert (running.result().text, running.result().errors) == ("out\n", "err\n")
 
 
 async def test_descriptors_are_inherited_and_closed():
@@ -255,7 +255,7 @@ async def test_descriptors_are_inherited_and_closed():
     running = begin(f"cat <&{reading}", descriptors=(reading,))
     await outcome(running)
 
-    assert running.finished().text == "given\n"
+    assert running.result().text == "given\n"
     with pytest.raises(OSError):
         os.fstat(reading)
 
@@ -292,7 +292,7 @@ async def test_something_else_may_start_it(every_way_to_wait, stdin, mark):
     running = begin(f"sleep {mark} & echo $STARTED; exit 3", starter=Spawner(), stdin=stdin)
     await outcome(running)
 
-    assert (running.finished().exit_code, running.finished().text) == (3, "yes\n")
+    assert (running.result().exit_code, running.result().text) == (3, "yes\n")
     assert living(mark) == []
 
 
@@ -300,7 +300,7 @@ async def test_a_terminal_is_the_commands_own():
     command = "tty; tty <&1; tty <&2; echo typed > /dev/tty; stty size; ps -o tpgid= -p $$ | tr -d ' '; echo $$"
     running = begin(command, stdin="terminal")
     await outcome(running)
-    first, second, third, typed, size, group, pid = running.finished().text.splitlines()
+    first, second, third, typed, size, group, pid = running.result().text.splitlines()
 
     assert first == second == third
     assert first.startswith("/dev/")
@@ -315,7 +315,7 @@ async def test_a_terminal_echoes_and_takes_signals(mark):
     assert await outcome(running, until=re.compile("hello\n.*hello\n", re.DOTALL)) == "found"
     await running.write(b"\x03")
     assert await outcome(running) == "ended"
-    assert running.finished().exit_code == 130
+    assert running.result().exit_code == 130
     assert living(mark) == []
 
 
@@ -324,14 +324,14 @@ async def test_a_terminal_can_be_told_the_end_of_what_is_typed():
     await running.write(b"a\n\x04")
     await outcome(running)
 
-    assert running.finished().text.endswith("over\n")
+    assert running.result().text.endswith("over\n")
 
 
 async def test_a_terminal_that_says_much_loses_nothing():
     running = begin("yes | head -c 200000", stdin="terminal")
     await outcome(running)
 
-    assert running.finished().total_chars == 200_000
+    assert running.result().total_chars == 200_000
 
 
 @pytest.mark.parametrize("stdin", ["none", "terminal"])

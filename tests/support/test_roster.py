@@ -149,7 +149,7 @@ async def test_a_roster_that_cannot_be_written_stops_no_command(tmp_path):
     running = start(Launch(["echo", "hi"], "/", os.environ, roster=Roster(str(tmp_path / "file"))))
     await running.wait()
 
-    assert running.finished().text == "hi\n"
+    assert running.result().text == "hi\n"
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ def forged(folder: Path, **changes: object) -> None:
 
 @linux_only
 def test_a_process_that_has_got_the_id_of_another_is_left_alone(tmp_path, bystander):
-    forged(tmp_path, pid=bystander.pid, began=proc.began(bystander.pid) - 1)
+    forged(tmp_path, pid=bystander.pid, began=proc.start_time(bystander.pid) - 1)
 
     assert Roster(str(tmp_path)).entries() == []
     assert Roster(str(tmp_path)).sweep() == []
@@ -192,7 +192,7 @@ def test_a_process_that_has_got_the_id_of_another_is_left_alone(tmp_path, bystan
 )
 def test_ids_of_elsewhere_mean_nothing_here(tmp_path, bystander, system, stays):
     boot = proc.this_system().split()[0]
-    forged(tmp_path, pid=bystander.pid, began=proc.began(bystander.pid), system=system.format(boot=boot))
+    forged(tmp_path, pid=bystander.pid, began=proc.start_time(bystander.pid), system=system.format(boot=boot))
 
     assert Roster(str(tmp_path)).entries() == []
     assert Roster(str(tmp_path)).sweep() == []
@@ -204,7 +204,7 @@ def test_ids_of_elsewhere_mean_nothing_here(tmp_path, bystander, system, stays):
 def test_an_engine_does_not_sweep_itself_away(tmp_path, monkeypatch, bystander):
     mark = "a" * 24
     monkeypatch.setenv(MARK, mark)
-    forged(tmp_path, pid=bystander.pid, began=proc.began(bystander.pid), mark=mark)
+    forged(tmp_path, pid=bystander.pid, began=proc.start_time(bystander.pid), mark=mark)
 
     assert Roster(str(tmp_path)).sweep() == []
     assert bystander.poll() is None

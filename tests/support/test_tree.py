@@ -71,7 +71,7 @@ def test_this_process_and_those_it_descends_from_are_in_no_tree():
     family.recall(os.getsid(0), sure=True)
 
     assert {1, os.getpid(), os.getppid()}.isdisjoint(family.find())
-    assert {0, 1, os.getpid(), os.getppid()} <= tree._spared()
+    assert {0, 1, os.getpid(), os.getppid()} <= tree._find_exempt_pids()
 
 
 def test_nobody_is_signalled_on_the_word_of_a_caller(session):
@@ -93,8 +93,10 @@ async def test_who_dropped_everything_is_found_by_who_started_it(mark):
 
 
 def test_the_beginning_of_a_process_is_its_own(session):
-    assert proc.began(session.pid) == proc.known_beginning(session.pid) == proc.known_beginning(session.pid) > 0
-    assert proc.began(os.getpid()) <= proc.began(session.pid)
+    assert (
+        proc.start_time(session.pid) == proc.cached_start_time(session.pid) == proc.cached_start_time(session.pid) > 0
+    )
+    assert proc.start_time(os.getpid()) <= proc.start_time(session.pid)
 
 
 ADOPTING = (

@@ -194,21 +194,21 @@ async def test_very_deep_folders_are_listed_with_few_descriptors(root, names):
 
 
 async def test_a_folder_that_goes_away_meanwhile_is_named_with_a_note(root, direct, names, monkeypatch):
-    open_folder = find._opened
+    open_folder = find._open_folder
 
     def too_late(place, parts=()):
         if parts == ("b",):
             shutil.rmtree(root / "a" / "b")
         return open_folder(place, parts)
 
-    monkeypatch.setattr(find, "_opened", too_late)
+    monkeypatch.setattr(find, "_open_folder", too_late)
 
     assert await names(path="a", depth=3) == [".hidden", "b/", "x.py"]
     assert direct.notes == ["b could not be listed: ENOENT: no such file or directory."]
 
 
 async def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(root, direct, names, monkeypatch):
-    open_folder = find._opened
+    open_folder = find._open_folder
 
     def swapped(place, parts=()):
         if parts == ("b",):
@@ -216,7 +216,7 @@ async def test_a_folder_that_becomes_a_link_meanwhile_is_not_followed(root, dire
             (root / "a" / "b").symlink_to(root.parent / "outside")
         return open_folder(place, parts)
 
-    monkeypatch.setattr(find, "_opened", swapped)
+    monkeypatch.setattr(find, "_open_folder", swapped)
 
     assert await names(path="a", depth=3) == [".hidden", "b/", "x.py"]
     assert "b could not be listed" in direct.notes[0]

@@ -11,7 +11,7 @@ from ferrule.core.content import CommandResult
 from ferrule.sandbox.confinement import Confinement
 from ferrule.sandbox.network import ListenerAddress
 from ferrule.system.tasks import Tasks
-from ferrule.tools.shell.command import offered
+from ferrule.tools.shell.command import run_with_approval
 from ferrule.tools.shell.outcomes import Left, TaskSeen
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Confined(Confinement):
         if not self._names:
             await asyncio.Event().wait()
 
-    def asked(self) -> list[str]:
+    def unresolved_hosts(self) -> list[str]:
         return list(self._names)
 
     def allow_host(self, host: str, *, for_good: bool = False) -> None:
@@ -46,16 +46,16 @@ class Confined(Confinement):
     def set_aside(self):
         return []
 
-    async def passed_over(self, command):
+    async def describe_skipped_files(self, command):
         return ""
 
     def warnings(self) -> list[str]:
         return []
 
-    def listening(self) -> list[ListenerAddress]:
+    def take_new_listeners(self) -> list[ListenerAddress]:
         return []
 
-    def denied(self, output: str, exit_code: int) -> str:
+    def explain_denial(self, output: str, exit_code: int) -> str:
         return f"The sandbox seems to have stopped it ({exit_code})." if exit_code and "Read-only" in output else ""
 
 
@@ -113,7 +113,7 @@ async def test_a_denied_command_runs_again_outside_only_if_the_user_says_so(outc
         runs.append(is_outside)
         return outcome
 
-    assert await offered(once, cast("Context", around), outside=outside) == outcome
+    assert await run_with_approval(once, cast("Context", around), outside=outside) == outcome
     assert (runs, around.asked) == (ran, asked)
     assert len(around.notes) == len(asked)
     assert around.dropped == len(ran) - 1
@@ -142,7 +142,7 @@ async def test_a_host_that_a_command_asks_for_is_offered(says, ran, allowed, giv
             await asyncio.sleep(0 if says == "no" else 60)
         return RAN
 
-    outcome = await offered(once, cast("Context", around), outside=False)
+    outcome = await run_with_approval(once, cast("Context", around), outside=False)
 
     assert (runs, around.confinement.allowed) == (ran, allowed)
     assert isinstance(outcome, CommandResult)

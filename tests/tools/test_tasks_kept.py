@@ -53,10 +53,10 @@ async def test_ids_are_short_clear_and_never_the_same(tasks):
 async def test_the_end_of_a_task_is_told_once(tasks, tmp_path, command, status, sentence):
     task = started(tasks, tmp_path, command)
     await over(task)
-    told = [task.ending() for task in tasks.ended_unread()]
+    told = [task.describe_end() for task in tasks.take_ended()]
 
     assert (task.status, told) == (status, [sentence.format(id=task.id)])
-    assert list(tasks.ended_unread()) == []
+    assert list(tasks.take_ended()) == []
 
 
 async def test_a_task_that_was_stopped_is_no_news(tasks, tmp_path):
@@ -64,8 +64,8 @@ async def test_a_task_that_was_stopped_is_no_news(tasks, tmp_path):
     stopped = [await tasks.stop(task), await tasks.stop(task)]
 
     assert stopped == [True, False]
-    assert (task.status, task.ending()) == ("killed", f"Task {task.id} (sleep 300) was stopped.")
-    assert list(tasks.ended_unread()) == []
+    assert (task.status, task.describe_end()) == ("killed", f"Task {task.id} (sleep 300) was stopped.")
+    assert list(tasks.take_ended()) == []
 
 
 async def test_what_a_task_needed_is_taken_back_once_when_it_has_ended(tasks, tmp_path):
@@ -94,7 +94,7 @@ async def test_only_so_many_run_at_once_and_those_that_ended_do_not_count(tasks,
 async def test_of_many_that_ended_those_are_forgotten_first_that_were_told_of(tasks, tmp_path):
     told = started(tasks, tmp_path, "true")
     await over(told)
-    tasks.ended_unread()
+    tasks.take_ended()
     untold = [started(tasks, tmp_path, "true") for _ in range(70)]
     for task in untold:
         await over(task)

@@ -88,7 +88,7 @@ async def test_the_tasks_of_claude_read_as_the_seed_has_them(tmp_path):
 
 async def test_deleted_is_accepted_and_not_advertised(tmp_path):
     async with session(tmp_path, "claude") as engine:
-        (face,) = [face for face in engine.registry.shown() if face.name == "TaskUpdate"]
+        (face,) = [face for face in engine.registry.visible_faces() if face.name == "TaskUpdate"]
         reply = await engine.call("TaskUpdate", taskId="1", status="removed")
 
     assert face.definition()["inputSchema"]["properties"]["status"]["enum"] == ["pending", "in_progress", "completed"]

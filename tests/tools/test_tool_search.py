@@ -84,7 +84,7 @@ async def test_to_look_for_no_tools_is_a_mistake(tmp_path, limit):
 @pytest.mark.parametrize("family", FAMILIES)
 async def test_every_family_can_search_and_then_call(tmp_path, family):
     async with opened(tmp_path, family) as engine:
-        (name,) = [face.name for face in engine.registry.shown() if face.tool == "tool_search"]
+        (name,) = [face.name for face in engine.registry.visible_faces() if face.tool == "tool_search"]
         reply = await engine.call(name, query="issue")
         again = await engine.call("tool_search", query="issue")
 
@@ -110,7 +110,7 @@ async def test_it_touches_nothing_and_needs_no_question(tmp_path):
 
 
 def search_name(engine: Engine) -> str:
-    (name,) = [face.name for face in engine.registry.shown() if face.tool == "tool_search"]
+    (name,) = [face.name for face in engine.registry.visible_faces() if face.tool == "tool_search"]
     return name
 
 

@@ -13,11 +13,11 @@ from ferrule.wire.schema import (
     HOSTS,
     LIMIT_DEPTH,
     allows_strict,
-    changed,
-    closed,
+    close_schema,
     for_host,
     host_row,
-    loosened,
+    loosen_schema,
+    transform_schema,
     truly_required,
 )
 from ferrule.wire.shape import WireError
@@ -49,11 +49,11 @@ SCHEMAS: st.SearchStrategy[Any] = st.recursive(
 )
 OBJECTS = SCHEMAS.filter(lambda schema: isinstance(schema, dict))
 CLEANERS = [
-    pytest.param(lambda schema: loosened(schema, chat=True), id="loosened"),
-    pytest.param(closed, id="closed"),
+    pytest.param(lambda schema: loosen_schema(schema, chat=True), id="loosened"),
+    pytest.param(close_schema, id="closed"),
     pytest.param(lambda schema: for_host(schema, "ollama", "llama3"), id="ollama"),
     pytest.param(lambda schema: for_host(schema, "gemini"), id="gemini"),
-    pytest.param(lambda schema: changed(schema, lambda one: {**one, "title": "x"}), id="changed"),
+    pytest.param(lambda schema: transform_schema(schema, lambda one: {**one, "title": "x"}), id="changed"),
 ]
 
 
@@ -76,7 +76,7 @@ def test_cleaning_twice_changes_nothing_more(clean, schema):
 
 @given(schema=OBJECTS)
 def test_what_needs_no_change_is_not_copied(schema):
-    assert changed(schema, lambda one: one) is schema
+    assert transform_schema(schema, lambda one: one) is schema
 
 
 @pytest.mark.parametrize(
@@ -109,14 +109,14 @@ def test_a_parameter_is_required_only_if_nothing_calls_it_optional(about, requir
 
     assert truly_required(schema) == (["path", "x"] if required else ["path"])
     for chat in (True, False):
-        assert loosened(schema, chat=chat)["required"] == (["path", "x"] if required else ["path"])
+        assert loosen_schema(schema, chat=chat)["required"] == (["path", "x"] if required else ["path"])
 
 
 def test_one_phrase_counts_in_chat_only():
     schema = _object(["x"], x={"type": "string", "description": "Only provide if the file is large."})
 
-    assert "required" not in loosened(schema, chat=True)
-    assert loosened(schema, chat=False)["required"] == ["x"]
+    assert "required" not in loosen_schema(schema, chat=True)
+    assert loosen_schema(schema, chat=False)["required"] == ["x"]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_one_phrase_counts_in_chat_only():
 )
 def test_a_schema_is_cleaned_up(schema, clean):
     """CLASP: CleanupSchemaForChatCompletions."""
-    assert loosened(schema, chat=True) == clean
+    assert loosen_schema(schema, chat=True) == clean
 
 
 FREE = {"type": "object"}
@@ -193,7 +193,7 @@ PART = {"properties": {"a": STRING}}
 )
 def test_objects_with_members_are_closed_and_free_ones_are_not(schema, wanted):
     """CLASP: AdditionalPropertiesFalse, without closing what is meant to be open."""
-    assert closed(schema) == wanted
+    assert close_schema(schema) == wanted
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_schema_too_deep_is_refused_and_not_followed():
     for _ in range(LIMIT_DEPTH + 200):
         deep = {"items": deep, "type": "array"}
 
-    for clean in (lambda one: loosened(one, chat=True), closed, allows_strict, in_subset):
+    for clean in (lambda one: loosen_schema(one, chat=True), close_schema, allows_strict, in_subset):
         with pytest.raises(WireError):
             clean(deep)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ferrule.wire import anthropic, gemini, mcp, openai_chat, openai_responses
 from ferrule.wire.gemini import in_subset
-from ferrule.wire.schema import allows_strict, closed, for_host, loosened
+from ferrule.wire.schema import allows_strict, close_schema, for_host, loosen_schema
 from ferrule.wire.shape import WireError
 
 _FIELDS = """
@@ -99,8 +99,8 @@ SCHEMAS = st.dictionaries(
     ),
 )
 CLEANERS: list[tuple[str, Callable[[Any], Any]]] = [
-    ("loosened", lambda schema: loosened(schema, chat=True)),
-    ("closed", closed),
+    ("loosened", lambda schema: loosen_schema(schema, chat=True)),
+    ("closed", close_schema),
     ("allows-strict", allows_strict),
     ("subset", in_subset),
     ("ollama", lambda schema: for_host(schema, "ollama", "llama3")),

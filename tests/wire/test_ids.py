@@ -27,13 +27,13 @@ IDS = LIKELY | st.text(max_size=40)
 @pytest.mark.parametrize("form", FORMS)
 @given(id_=IDS)
 def test_an_id_comes_back_as_it_was(form, id_):
-    assert conversation.incoming(conversation.outgoing(id_, form), form) == id_
+    assert conversation.decode_id(conversation.encode_id(id_, form), form) == id_
 
 
 @pytest.mark.parametrize("form", FORMS)
 @given(id_=IDS)
 def test_an_id_on_the_wire_fits_the_wire(form, id_):
-    out = conversation.outgoing(id_, form)
+    out = conversation.encode_id(id_, form)
 
     assert out.startswith(form.prefix)
     assert re.fullmatch(r"[A-Za-z0-9_-]+", out)
@@ -44,13 +44,13 @@ def test_an_id_on_the_wire_fits_the_wire(form, id_):
 def test_an_id_of_the_apis_own_goes_back_as_it_came(form, rest):
     own = form.prefix + rest.replace(":", "").replace(" ", "") + "z"
 
-    assert conversation.outgoing(conversation.incoming(own, form), form) == own
+    assert conversation.encode_id(conversation.decode_id(own, form), form) == own
 
 
 @pytest.mark.parametrize("form", FORMS)
 @given(first=IDS, second=IDS)
 def test_two_ids_stay_two(form, first, second):
-    assert (conversation.outgoing(first, form) == conversation.outgoing(second, form)) == (first == second)
+    assert (conversation.encode_id(first, form) == conversation.encode_id(second, form)) == (first == second)
 
 
 @pytest.mark.parametrize(
@@ -70,20 +70,20 @@ def test_two_ids_stay_two(form, first, second):
     ],
 )
 def test_ids_are_spelt_out_only_where_they_must_be(id_, form, out):
-    assert conversation.outgoing(id_, form) == out
+    assert conversation.encode_id(id_, form) == out
 
 
 def test_an_id_without_end_is_not_looked_into():
     endless = "toolu_x_" * 100_000
 
-    assert conversation.incoming(endless, conversation.PLAIN) == endless
+    assert conversation.decode_id(endless, conversation.PLAIN) == endless
     with pytest.raises(WireError, match="at most 1000 characters"):
-        conversation.outgoing("ö" * 1_000, conversation.PLAIN)
+        conversation.encode_id("ö" * 1_000, conversation.PLAIN)
 
 
 def test_made_ids_depend_on_seed_and_place_only():
-    assert conversation.made("a", 0) == conversation.made("a", 0)
-    assert len({conversation.made(seed, at) for seed in ("a", "b", "a0") for at in range(3)}) == 9
+    assert conversation.derive_id("a", 0) == conversation.derive_id("a", 0)
+    assert len({conversation.derive_id(seed, at) for seed in ("a", "b", "a0") for at in range(3)}) == 9
 
 
 @pytest.mark.parametrize("first", [anthropic, openai_chat, openai_responses], ids=lambda wire: wire.NAME)

@@ -6,7 +6,7 @@ from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
 from ferrule.wire.gemini_stream import GeminiWriter
 from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
 from ferrule.wire.openai_responses_stream import ResponsesWriter
-from ferrule.wire.shape import uncarried
+from ferrule.wire.shape import unpack_thinking
 from ferrule.wire.sse import LIMIT_BYTES
 from ferrule.wire.translate import CUT, Translator, translate, translate_live
 from ferrule.wire.turn import (
@@ -130,7 +130,7 @@ def test_thinking_of_another_api_comes_back_through_a_messages_client(pieces, ex
 
     check_messages(found)
     signatures = [one["delta"]["signature"] for one in found if one.get("delta", {}).get("type") == "signature_delta"]
-    assert [uncarried("", one, "anthropic") for one in signatures] == [expected]
+    assert [unpack_thinking("", one, "anthropic") for one in signatures] == [expected]
 
 
 def test_thinking_of_another_api_comes_back_through_a_responses_client():
@@ -140,7 +140,7 @@ def test_thinking_of_another_api_comes_back_through_a_responses_client():
 
     item = last["response"]["output"][0]
     assert item["summary"] == [{"type": "summary_text", "text": "hm"}]
-    assert uncarried("", item["encrypted_content"], "openai-responses") == Thinking("", "sig", wire="anthropic")
+    assert unpack_thinking("", item["encrypted_content"], "openai-responses") == Thinking("", "sig", wire="anthropic")
 
 
 def test_thinking_of_the_same_api_stays_as_it_is():

@@ -6,7 +6,7 @@ from ferrule.tools.web.conversation_addresses import Addresses
 
 
 def strange(addresses: Addresses, url: str) -> bool:
-    return bool(addresses.made_up([url], []))
+    return bool(addresses.find_made_up([url], []))
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_a_page_of_nothing_but_marks_takes_no_time(text: str) -> None:
 def test_a_search_and_a_page_that_the_user_named_show_addresses() -> None:
     addresses = Addresses()
     addresses.hear("Read https://one.example/")
-    addresses.found(["https://found.example/a"])
+    addresses.add_found(["https://found.example/a"])
     addresses.read("https://one.example/", "See [b](https://two.example/b?x=1&amp;y=2 'title').", is_private=False)
     addresses.read("https://found.example/a", "See https://three.example/c", is_private=False)
 
@@ -213,8 +213,8 @@ def test_a_host_that_was_agreed_to_is_asked_about_no_more() -> None:
     addresses.agree(["one.example"])
     urls = ["https://one.example/x?y", "https://two.example/", "https://two.example/z"]
 
-    assert addresses.made_up(urls, ["one.example", "two.example"]) == ["two.example"]
-    assert addresses.made_up([], ["one.example", "two.example"]) == ["two.example"]
+    assert addresses.find_made_up(urls, ["one.example", "two.example"]) == ["two.example"]
+    assert addresses.find_made_up([], ["one.example", "two.example"]) == ["two.example"]
 
 
 @pytest.mark.parametrize("url", ["http://localhost:8000/x", "http://127.0.0.1:8000/", "http://[::1]:8000/"])

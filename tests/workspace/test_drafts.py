@@ -66,7 +66,7 @@ async def test_an_edit_goes_to_the_draft_and_is_read_back_from_it(drafts, root):
     assert seen.lines == ("one", "2")
     assert again.path == str(root / "a.txt")
     assert (root / "a.txt").read_text() == "one\ntwo\n"
-    assert drafts.changed() == {str(root / "a.txt"): b"one\nzwei\n"}
+    assert drafts.find_changed() == {str(root / "a.txt"): b"one\nzwei\n"}
 
 
 async def test_two_hands_never_see_each_other_s_drafts(drafts, root):
@@ -87,7 +87,7 @@ async def test_only_the_one_file_can_be_written(drafts, root, name):
     assert raised.value.code == "only-one-file"
     assert str(root / "a.txt") in raised.value.message
     assert sorted(path.name for path in root.iterdir()) == ["a.txt", "b.txt"]
-    assert drafts.changed() == {}
+    assert drafts.find_changed() == {}
 
 
 async def test_a_file_is_made_only_by_the_commit(drafts, home, root):
@@ -95,7 +95,7 @@ async def test_a_file_is_made_only_by_the_commit(drafts, home, root):
     await one(Write(), path="deep/new.txt", content="new")
     assert not (root / "deep").exists()
 
-    written = drafts.commit(home.services[Writer], drafts.changed(), call_id="c")
+    written = drafts.commit(home.services[Writer], drafts.find_changed(), call_id="c")
 
     assert (root / "deep" / "new.txt").read_text() == "new\n"
     assert written.entry_id
@@ -105,13 +105,13 @@ async def test_all_drafts_are_one_write_and_one_undo_takes_them_back(drafts, hom
     for name, old, new in (("a.txt", "one", "1"), ("b.txt", "three", "3")):
         await hand(drafts, root, name)(Edit(), path=name, old=old, new=new)
     await hand(drafts, root, "deep/new.txt")(Write(), path="deep/new.txt", content="new")
-    drafts.commit(home.services[Writer], drafts.changed(), call_id="c")
+    drafts.commit(home.services[Writer], drafts.find_changed(), call_id="c")
     undo = home.services[Undo]
     (entry,) = undo.history()[0]
 
     assert [(root / name).read_text() for name in ("a.txt", "b.txt", "deep/new.txt")] == ["1\ntwo\n", "3\n", "new\n"]
     assert (entry.kind, entry.call_id, len(entry.files)) == ("edit", "c", 3)
-    undo.back()
+    undo.undo_last()
     assert [(root / name).read_text() for name in ("a.txt", "b.txt")] == ["one\ntwo\n", "three\n"]
     assert not (root / "deep").exists()
 
@@ -134,7 +134,7 @@ async def test_what_somebody_else_has_changed_meanwhile_stops_all_of_it(drafts, 
     meanwhile(root)
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
     with pytest.raises(ToolFailure) as raised:
-        drafts.commit(home.services[Writer], drafts.changed(), call_id="c")
+        drafts.commit(home.services[Writer], drafts.find_changed(), call_id="c")
 
     assert raised.value.code == "changed-meanwhile"
     assert raised.value.path == str(root / name)
@@ -154,7 +154,7 @@ async def test_a_link_put_in_the_place_of_a_file_is_not_followed(drafts, home, r
         root.rename(tmp_path / "moved")
         root.symlink_to(victim)
     with pytest.raises(ToolFailure):
-        drafts.commit(home.services[Writer], drafts.changed(), call_id="c")
+        drafts.commit(home.services[Writer], drafts.find_changed(), call_id="c")
 
     assert (victim / "a.txt").read_text() == "one\ntwo\n"
 
@@ -173,7 +173,7 @@ async def test_a_file_that_is_read_only_is_so_as_a_draft(home, root, tmp_path):
 async def test_the_mode_of_a_file_is_kept(drafts, home, root):
     (root / "a.txt").chmod(0o755)
     await hand(drafts, root, "a.txt")(Edit(), path="a.txt", old="one", new="1")
-    drafts.commit(home.services[Writer], drafts.changed(), call_id="c")
+    drafts.commit(home.services[Writer], drafts.find_changed(), call_id="c")
 
     assert stat.S_IMODE((root / "a.txt").stat().st_mode) == 0o755
 
@@ -232,7 +232,7 @@ def test_what_a_killed_process_left_goes_with_the_next_and_what_lives_stays(home
     last.begin([str(root / "b.txt")])
 
     assert len([path for path in folder.iterdir() if path.is_dir()]) == 2
-    assert alive.changed() == {}
+    assert alive.find_changed() == {}
     last.close()
     alive.close()
     assert list(folder.iterdir()) == []
@@ -250,5 +250,5 @@ def test_a_lock_that_another_sweep_has_taken_is_given_up(home, root, tmp_path, m
     drafts.begin([str(root / "a.txt")])
 
     assert len(tries) == 2
-    assert drafts.changed() == {}
+    assert drafts.find_changed() == {}
     drafts.close()

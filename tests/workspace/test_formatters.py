@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.tools.files.format import MOST_BYTES, TABLE, choose, explain_missing, known, upwards
+from ferrule.tools.files.format import MOST_BYTES, TABLE, choose, explain_missing, find_formatters, upwards
 
 BLACK, RUFF, RUFF_FORMAT = "[tool.black]\n", "[tool.ruff]\n", "[tool.ruff.format]\n"
 PACKAGE = '{"devDependencies": {"prettier": "^3"}}'
@@ -138,7 +138,7 @@ def test_the_explanation_names_what_was_looked_for_and_what_helps(formatter):
     name = f"/ws/b/a{min(formatter.endings)}"
     text = explain_missing(name, "/ws")
 
-    assert formatter in known(name)
+    assert formatter in find_formatters(name)
     assert all(word in text for word in (formatter.program, formatter.looked_for, formatter.add, "/ws/b up to /ws"))
 
 

@@ -149,7 +149,7 @@ def test_a_protected_file_is_not_written(name, spell):
     path = "/some/space/" + spell(name)
     guard = Guard()
 
-    assert guard.protected(path)
+    assert guard.is_protected(path)
     with pytest.raises(ToolFailure) as writing:
         guard.check_write(path)
     assert writing.value.code in ("writing-protected-file", "writing-secret-file")
@@ -163,7 +163,7 @@ def test_other_names_are_free(name):
     guard.check_write(path)
 
     assert not guard.secret(path)
-    assert not guard.protected(path)
+    assert not guard.is_protected(path)
 
 
 @pytest.mark.parametrize("name", [".git/config", ".vscode/settings.json", ".claude/settings.json", ".gitmodules"])
@@ -187,7 +187,7 @@ def test_everything_below_a_guarded_folder_is_guarded_whatever_it_is_called(rest
     inside = "/" + rest.strip("/") if rest.strip("/") else "/x"
     assert guard.secret("/ws/.ssh" + inside) or os.path.basename(inside).lower().rstrip(". ") in READABLE
 
-    assert guard.protected("/ws/.git" + inside)
+    assert guard.is_protected("/ws/.git" + inside)
 
 
 @given(st.sampled_from(SECRETS), st.data())
@@ -254,7 +254,7 @@ def test_a_pattern_matches_what_it_looks_like(pattern):
     example = pattern.replace("**", "some/file").replace("*", "thing")
 
     assert fnmatch.fnmatch(example, pattern)
-    assert Guard().secret("/ws/" + example) or Guard().protected("/ws/" + example) or example in READABLE
+    assert Guard().secret("/ws/" + example) or Guard().is_protected("/ws/" + example) or example in READABLE
 
 
 def test_a_refused_write_says_nothing_about_the_content(tmp_path):
@@ -273,8 +273,8 @@ def test_names_above_the_workspace_do_not_count(tmp_path, above):
     guard = Guard((), jail)
     real = os.path.realpath(root)
 
-    assert not guard.protected(f"{real}/src/a.py")
+    assert not guard.is_protected(f"{real}/src/a.py")
     assert not guard.secret(f"{real}/src/a.py")
-    assert guard.protected(f"{real}/.git/config")
+    assert guard.is_protected(f"{real}/.git/config")
     assert guard.secret(f"{real}/src/.env")
     jail.close()

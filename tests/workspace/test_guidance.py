@@ -157,7 +157,7 @@ def test_the_start_is_the_same_when_it_is_asked_for_again_and_is_not_told_later(
     guidance = guide()
 
     assert guidance.start() == guidance.start()
-    assert guidance.touched(str(ws / "a.py")) == ()
+    assert guidance.guides_for(str(ws / "a.py")) == ()
 
 
 def test_another_configuration_folder_can_be_chosen(guide, jail, home, tmp_path, monkeypatch):
@@ -187,7 +187,7 @@ def test_without_a_home_folder_there_is_only_the_workspace(guide, ws, home_folde
 def test_the_text_comes_along(guide, ws):
     file = put(ws / "a", text=b"\xef\xbb\xbfBe kind.\r\n\xff")
 
-    assert guide().touched(str(ws / "a" / "x.py")) == (Guide(file, "Be kind.\r\n\ufffd", "project"),)
+    assert guide().guides_for(str(ws / "a" / "x.py")) == (Guide(file, "Be kind.\r\n\ufffd", "project"),)
 
 
 def test_a_guidance_file_that_the_session_writes_is_found(guide, ws):
@@ -214,7 +214,7 @@ def test_a_folder_can_be_looked_at_again(guide, ws):
 def test_a_path_is_settled_when_nothing_can_be_told_about_it(guide, ws):
     guidance, path = guide(), str(ws / "a" / "b" / "x.py")
     before = guidance.is_settled(path)
-    guidance.touched(path)
+    guidance.guides_for(path)
 
     assert (before, guidance.is_settled(path)) == (False, True)
     assert not guidance.is_settled(str(ws / "a" / "b" / "AGENTS.md"))
@@ -227,12 +227,12 @@ def test_a_folder_that_was_looked_at_costs_no_further_look(guide, ws, monkeypatc
     put(ws, text="@rule.md")
     put(ws, "rule.md", rule("*.ts"))
     guidance = guide()
-    guidance.touched(str(ws / "a" / "b" / "x.py"))
+    guidance.guides_for(str(ws / "a" / "b" / "x.py"))
     for name in ("listdir", "scandir", "open", "stat", "lstat", "readlink"):
         monkeypatch.delattr(os, name)
 
-    assert guidance.touched(str(ws / "a" / "b" / "y.py")) == ()
-    assert guidance.touched(str(ws / "a" / "z.py")) == ()
+    assert guidance.guides_for(str(ws / "a" / "b" / "y.py")) == ()
+    assert guidance.guides_for(str(ws / "a" / "z.py")) == ()
 
 
 def test_many_threads_are_told_everything_once(guide, ws):
@@ -392,16 +392,16 @@ def test_a_file_with_globs_waits_for_a_path_that_matches(guide, ws, globs, path,
     guidance = guide()
 
     assert names(guidance.start(), ws) == ["AGENTS.md"]
-    assert guidance.touched(str(ws / "other.txt")) == ()
-    assert guidance.touched(str(ws / path)) == ((Guide(file, "rule", "mentioned"),) if told else ())
-    assert guidance.touched(str(ws / path)) == ()
+    assert guidance.guides_for(str(ws / "other.txt")) == ()
+    assert guidance.guides_for(str(ws / path)) == ((Guide(file, "rule", "mentioned"),) if told else ())
+    assert guidance.guides_for(str(ws / path)) == ()
 
 
 def test_a_path_that_was_touched_before_the_mention_was_known_counts(guide, ws):
     sub = put(ws / "sub", text="@rule.md")
     file = put(ws / "sub", "rule.md", rule("*.ts"))
     guidance = guide()
-    guidance.touched(str(ws / "a.ts"))
+    guidance.guides_for(str(ws / "a.ts"))
 
     assert guidance.discover(str(ws / "sub" / "a.py")) == (sub, file)
 
@@ -520,7 +520,7 @@ def test_files_that_wait_are_told_in_portions(guide, ws):
     put(ws, text="@r*.md")
     guidance = guide()
 
-    told = [len(guidance.touched(str(ws / f"{number}.ts"))) for number in range(20)]
+    told = [len(guidance.guides_for(str(ws / f"{number}.ts"))) for number in range(20)]
 
     assert sum(told) == 99
     assert max(told) <= MOST_BYTES // (FILE_BYTES - 40) + 1

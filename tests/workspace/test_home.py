@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ferrule.sandbox.home import environments, home_view, missed
+from ferrule.sandbox.home import environments, find_hidden_path, home_view
 
 
 def make(home, *paths):
@@ -54,6 +54,6 @@ def test_what_a_failed_command_missed_is_named(tmp_path):
     (tmp_path / "notes").touch()
     home = str(tmp_path)
 
-    assert missed(f"cat: {home}/notes: No such file or directory", home, ()) == f"{home}/notes"
-    assert missed(f"cat: {home}/nothing: No such file or directory", home, ()) == ""
-    assert missed(f"cat: {home}/notes: No such file", home, (home,)) == ""
+    assert find_hidden_path(f"cat: {home}/notes: No such file or directory", home, ()) == f"{home}/notes"
+    assert find_hidden_path(f"cat: {home}/nothing: No such file or directory", home, ()) == ""
+    assert find_hidden_path(f"cat: {home}/notes: No such file", home, (home,)) == ""

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.faults.desk import Desk, picture
 
 from ferrule.core.errors import ToolFailure
-from ferrule.files.journal import DamagedError, FileChange, Journal, JournalEntry, read_both, read_head, sealed
+from ferrule.files.journal import DamagedError, FileChange, Journal, JournalEntry, encode_file, read_both, read_head
 from ferrule.files.ledger import Ledger, fingerprint, fingerprint_at
 
 
@@ -228,7 +228,7 @@ class TestSweep:
             desk.journal.leave(pending)
             desk.write("a", b"three")
             for content in (b"two", b"one", None):
-                desk.undo.back()
+                desk.undo.undo_last()
                 assert desk.bytes("a") == content
 
     def test_folders_of_a_file_that_was_never_written_go(self, journal, tmp_path):
@@ -303,7 +303,7 @@ class TestSweep:
 def test_what_was_sealed_is_read_again(tmp_path_factory, text, body):
     path = str(tmp_path_factory.getbasetemp() / f"sealed-{os.getpid()}")
     with open(path, "wb") as file:
-        file.write(sealed(Note(text), body))
+        file.write(encode_file(Note(text), body))
 
     assert read_head(path, Note) == Note(text)
     assert read_both(path, Note) == (Note(text), body)
@@ -312,7 +312,7 @@ def test_what_was_sealed_is_read_again(tmp_path_factory, text, body):
 @given(st.binary(max_size=200), st.data())
 def test_a_flipped_or_missing_byte_anywhere_is_noticed(tmp_path_factory, body, data):
     path = str(tmp_path_factory.getbasetemp() / f"damaged-{os.getpid()}")
-    raw = bytearray(sealed(Note("the head of it"), body))
+    raw = bytearray(encode_file(Note("the head of it"), body))
     at = data.draw(st.integers(0, len(raw) - 1))
     if data.draw(st.booleans()):
         raw[at] ^= data.draw(st.integers(1, 255))
@@ -326,7 +326,7 @@ def test_a_flipped_or_missing_byte_anywhere_is_noticed(tmp_path_factory, body, d
 
 
 def test_a_sealed_file_of_another_kind_is_damaged(tmp_path):
-    (tmp_path / "file").write_bytes(sealed(Note("text"), b""))
+    (tmp_path / "file").write_bytes(encode_file(Note("text"), b""))
 
     with pytest.raises(DamagedError, match="another version"):
         read_head(str(tmp_path / "file"), JournalEntry)
@@ -355,7 +355,7 @@ def test_undo_from_a_damaged_journal_never_restores_wrong_bytes(tmp_path, seed):
         undone, refusals = [], []
         for _ in range(8):
             try:
-                desk.undo.back()
+                desk.undo.undo_last()
             except ToolFailure as refused:
                 refusals.append(refused.code)
             undone.append(desk.bytes("file"))

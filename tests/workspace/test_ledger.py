@@ -18,21 +18,21 @@ def test_what_a_call_has_shown_is_forgotten_with_it():
 def test_a_window_is_shown_again_once_the_call_that_showed_it_is_out_of_sight():
     ledger = Ledger()
     for call in ("c1", "c2"):
-        if not ledger.of(call).shown("/a", b"one", (None, None)):
+        if not ledger.of(call).mark_shown("/a", b"one", (None, None)):
             ledger.of(call).saw("/a", b"one")
     ledger.of("c3").saw("/a", b"one")
     ledger.forget_calls({"c1"})
 
     assert ledger.knows("/a")
-    assert not ledger.of("c4").shown("/a", b"one", (None, None))
-    assert ledger.of("c5").shown("/a", b"one", (None, None))
+    assert not ledger.of("c4").mark_shown("/a", b"one", (None, None))
+    assert ledger.of("c5").mark_shown("/a", b"one", (None, None))
 
 
 def test_news_are_told_once():
     ledger = Ledger()
     ledger.of("c1").saw("/a", b"one")
     ledger.of("c1").saw("/b", b"one")
-    ledger.of("c1").shown("/a", b"one", (1, None))
+    ledger.of("c1").mark_shown("/a", b"one", (1, None))
     first = ledger.take_news()
     ledger.of("c2").saw("/a", b"two")
     ledger.of("c2").forget("/b")
@@ -70,4 +70,4 @@ def test_what_was_told_is_known_again_without_what_only_calls_have_shown_that_ar
     assert [whole.stale("/a", raw) for raw in (b"one", b"two")] == [True, False]
     assert [ledger.knows(f"/{name}") for name in "abcd"] == [True, True, False, True]
     assert [whole.knows(f"/{name}") for name in "abcd"] == [True, False, False, True]
-    assert (ledger.shown("/a", b"two", (1, 2)), whole.shown("/a", b"two", (1, 2))) == (False, True)
+    assert (ledger.mark_shown("/a", b"two", (1, 2)), whole.mark_shown("/a", b"two", (1, 2))) == (False, True)

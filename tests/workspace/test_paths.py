@@ -365,9 +365,9 @@ def test_paths_are_shown_so_that_they_lead_back_to_the_same_file(jail, ws, tmp_p
     jail.add(str(tmp_path / "extra"))
 
     for path in (ws / "a" / "b.txt", ws, tmp_path / "extra" / "a.txt", tmp_path / "elsewhere.txt"):
-        assert jail.real(jail.shown(str(path))) == str(path)
-    assert jail.shown(str(ws / "a" / "b.txt")) == "a/b.txt"
-    assert jail.shown(str(tmp_path / "extra" / "a.txt")) == str(tmp_path / "extra" / "a.txt")
+        assert jail.real(jail.display_path(str(path))) == str(path)
+    assert jail.display_path(str(ws / "a" / "b.txt")) == "a/b.txt"
+    assert jail.display_path(str(tmp_path / "extra" / "a.txt")) == str(tmp_path / "extra" / "a.txt")
 
 
 def test_the_whole_disk_can_be_a_root(jail):
@@ -379,9 +379,12 @@ def test_the_whole_disk_can_be_a_root(jail):
 def test_missing_folders_are_named_outermost_first(jail, ws):
     (ws / "a").mkdir()
 
-    assert jail.place(str(ws / "a" / "b" / "c" / "file")).missing() == (str(ws / "a" / "b"), str(ws / "a" / "b" / "c"))
-    assert jail.place(str(ws / "a" / "file")).missing() == ()
-    assert jail.place(str(ws / "file")).missing() == ()
+    assert jail.place(str(ws / "a" / "b" / "c" / "file")).find_missing_folders() == (
+        str(ws / "a" / "b"),
+        str(ws / "a" / "b" / "c"),
+    )
+    assert jail.place(str(ws / "a" / "file")).find_missing_folders() == ()
+    assert jail.place(str(ws / "file")).find_missing_folders() == ()
 
 
 def test_closing_lets_go_of_the_folders(ws, tmp_path):
@@ -410,5 +413,5 @@ def test_a_path_can_be_told_as_it_was_written(tmp_path, path, spelled):
     (tmp_path / "way").symlink_to(root)
     jail = Jail(str(root))
 
-    assert jail.spelled(path.format(top=tmp_path)) == spelled.format(root=root)
+    assert jail.lexical_path(path.format(top=tmp_path)) == spelled.format(root=root)
     jail.close()

@@ -56,18 +56,18 @@ def test_a_name_is_given_once(folder, tmp_path):
 def test_a_plan_is_found_by_its_name_or_path(folder, tmp_path, file):
     expected = str(tmp_path.resolve() / ".ferrule" / "plans" / "a.md")
 
-    assert folder.named(expected if file == "ABSOLUTE" else file) == expected
+    assert folder.resolve_plan(expected if file == "ABSOLUTE" else file) == expected
 
 
 @pytest.mark.parametrize("file", ["", " ", "..", ".", "a.txt", "a", "/", "a.md\0", ".ferrule/plans"])
 def test_nothing_else_is_a_plan(folder, file):
     with pytest.raises(ToolFailure, match="is no plan"):
-        folder.named(file)
+        folder.resolve_plan(file)
 
 
 @pytest.mark.parametrize("file", ["../settings.md", "/etc/hosts.md", "sub/a.md", "../../a.md"])
 def test_a_path_elsewhere_means_the_plan_of_that_name(folder, tmp_path, file):
-    assert os.path.dirname(folder.named(file)) == str(tmp_path.resolve() / ".ferrule" / "plans")
+    assert os.path.dirname(folder.resolve_plan(file)) == str(tmp_path.resolve() / ".ferrule" / "plans")
 
 
 def test_a_plan_is_read_as_it_is(tmp_path):

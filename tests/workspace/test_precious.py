@@ -26,9 +26,9 @@ class Watching(Guard):
         super().__init__()
         self.asked: list[threading.Thread] = []
 
-    def hidden(self, path):
+    def find_substitute(self, path):
         self.asked.append(threading.current_thread())
-        return super().hidden(path)
+        return super().find_substitute(path)
 
 
 async def test_what_a_workspace_has_is_not_looked_at_on_the_event_loop(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.tools.agents import finder
-from ferrule.tools.agents.finder import PIECE_LINES, Ranked, RankedFiles, asked, region, stem, terms
+from ferrule.tools.agents.finder import PIECE_LINES, Ranked, RankedFiles, parse_query, region, stem, terms
 
 
 @pytest.mark.parametrize(
@@ -47,11 +47,11 @@ def test_an_s_that_is_no_ending_stays(word):
 
 
 def test_words_that_every_question_has_count_nothing():
-    assert asked("where is the code that does it?") == {}
+    assert parse_query("where is the code that does it?") == {}
 
 
 def test_kindred_words_count_less_than_the_word_itself():
-    weights = asked("symlink")
+    weights = parse_query("symlink")
 
     assert weights["symlink"] == 1.0
     assert 0 < weights["link"] < 1.0

@@ -416,7 +416,7 @@ def test_what_a_skill_carries_is_told_when_it_is_asked_for(scene):
     skill = skills.get("x")
 
     assert (skill.toolbox, skill.servers) == (str(folder / "toolbox"), str(folder / "mcp.json"))
-    assert skills.carried_text(skill) == "{}"
+    assert skills.read_servers(skill) == "{}"
     assert files_beside(skill) == ("mcp.json", "scripts/", "toolbox/")
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from ferrule.system.sqlite import UnusableError
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item, Thread, ThreadMetadata, named
+from ferrule.tools.threads.thread import Item, Thread, ThreadMetadata, parse_thread_id
 
 ONE = "T-5928a90d-d53b-488f-a829-4e36442142ee"
 OTHER = "T-5928ffff-0000-4000-8000-000000000000"
@@ -182,8 +182,8 @@ def test_those_that_may_be_meant_are_named(store):
     for one in (ONE, OTHER):
         store.append(one, [said("x")])
 
-    assert set(store.meant("T-5928")) == {ONE, OTHER}
-    assert named("nonsense") == ""
+    assert set(store.find_ids("T-5928")) == {ONE, OTHER}
+    assert parse_thread_id("nonsense") == ""
 
 
 def test_only_the_user_can_read_the_file(store, tmp_path):

@@ -24,7 +24,7 @@ from ferrule.tools.todos.store import (
     Todo,
     TodoChange,
     Todos,
-    circle,
+    find_cycle,
     todo_lines,
 )
 
@@ -444,7 +444,7 @@ def is_in_order(edges: set[tuple[str, str]]) -> bool:
 
 @given(st.sets(st.tuples(st.integers(1, 6), st.integers(1, 6))), st.integers(1, 6))
 def test_a_circle_is_named_by_a_way_that_there_is(edges, start):
-    found = circle(edges, start)
+    found = find_cycle(edges, start)
     way = [int(one) for one in found.split(" → ")] if found else []
 
     assert bool(found) == reaches(edges, start)

@@ -19,7 +19,7 @@ from tests.faults.desk import Desk, Picture, picture, temporary
 
 from ferrule.core.errors import ToolFailure
 from ferrule.files import transaction
-from ferrule.files.journal import changed_span
+from ferrule.files.journal import find_changed_span
 from ferrule.files.ledger import fingerprint
 from ferrule.system.locks import Locks
 
@@ -513,7 +513,7 @@ class TestFailures:
         for name in ("warm", "n" * 300):
             with contextlib.suppress(ToolFailure):
                 desk.write_all({"b": b"new", name: b"new"})
-        desk.undo.back()
+        desk.undo.undo_last()
 
         assert not open_now() - before
 
@@ -559,7 +559,7 @@ PIECES = st.lists(st.sampled_from([b"a", b"b", b"ab", b"\n", b"xyz"]), max_size=
 @example(b"", b"x")
 @example(b"abab", b"ab")
 def test_the_changed_span_is_all_that_changed(before, after):
-    start, old, new = changed_span(before, after)
+    start, old, new = find_changed_span(before, after)
 
     assert before[:start] + after[start : start + new] + before[start + old :] == after
     assert after[:start] + before[start : start + old] + after[start + new :] == before
@@ -572,7 +572,7 @@ def test_the_changed_span_is_all_that_changed(before, after):
 
 @given(PIECES, PIECES, st.binary(min_size=1, max_size=5), st.binary(max_size=5))
 def test_the_changed_span_is_no_longer_than_what_was_replaced(head, tail, old, new):
-    start, was, becomes = changed_span(head + old + tail, head + new + tail)
+    start, was, becomes = find_changed_span(head + old + tail, head + new + tail)
 
     assert start >= len(head) or (was, becomes) == (0, 0)
     assert was <= len(old)

@@ -102,7 +102,7 @@ def test_any_sequence_of_writes_undos_and_redos_does_what_it_says(steps):
             sides = (model.done, model.undone, 0) if back else (model.undone, model.done, 1)
             expected = model.step(which, *sides)
             try:
-                (desk.undo.back if back else desk.undo.again)(path)
+                (desk.undo.undo_last if back else desk.undo.redo_last)(path)
                 code = None
             except ToolFailure as refused:
                 code = refused.code
@@ -120,18 +120,18 @@ def test_all_the_way_back_and_forth_again(versions):
         for version in versions:
             desk.write("deep/file", version)
         for version in [*reversed(versions[:-1]), None]:
-            desk.undo.back()
+            desk.undo.undo_last()
             assert desk.bytes("deep/file") == version
         assert picture(desk.root) == {}
         for version in versions:
-            desk.undo.again()
+            desk.undo.redo_last()
             assert desk.bytes("deep/file") == version
 
 
 def test_an_undo_tells_what_it_found_and_left(desk):
     desk.write("a", b"one")
     desk.write("a", b"two")
-    undone = desk.undo.back()
+    undone = desk.undo.undo_last()
 
     assert undone.before == {desk.path("a"): b"two"}
     assert undone.after == {desk.path("a"): b"one"}
@@ -143,9 +143,9 @@ def test_with_nothing_to_undo_or_redo_it_says_so(desk, path):
     path = path and desk.path(path)
     where = f"file '{path}'" if path else "this workspace"
     with pytest.raises(ToolFailure) as undoing:
-        desk.undo.back(path)
+        desk.undo.undo_last(path)
     with pytest.raises(ToolFailure) as redoing:
-        desk.undo.again(path)
+        desk.undo.redo_last(path)
 
     assert undoing.value.message == f"No edit history found for {where}."
     assert redoing.value.message == f"Nothing to redo for {where}."
@@ -157,23 +157,23 @@ def test_one_file_can_be_undone_without_the_others(desk):
     desk.write("b", b"b1")
     desk.write("a", b"a2")
     desk.write("b", b"b2")
-    desk.undo.back(desk.path("a"))
+    desk.undo.undo_last(desk.path("a"))
 
     assert contents(desk) == {"a": b"a1", "b": b"b2", "new/c": None}
-    desk.undo.back()
+    desk.undo.undo_last()
     assert contents(desk) == {"a": b"a1", "b": b"b1", "new/c": None}
 
 
 def test_a_new_write_ends_the_redo_of_its_files_only(desk):
     desk.write("a", b"a1")
     desk.write("b", b"b1")
-    desk.undo.back()
-    desk.undo.back()
+    desk.undo.undo_last()
+    desk.undo.undo_last()
     desk.write("a", b"a2")
 
     with pytest.raises(ToolFailure, match="Nothing to redo"):
-        desk.undo.again(desk.path("a"))
-    desk.undo.again()
+        desk.undo.redo_last(desk.path("a"))
+    desk.undo.redo_last()
     assert contents(desk) == {"a": b"a2", "b": b"b1", "new/c": None}
 
 
@@ -183,13 +183,13 @@ def test_what_was_changed_since_is_not_lost(desk, way, theirs):
     desk.write("a", b"one")
     desk.write("a", b"two")
     if way == "redo":
-        desk.undo.back()
+        desk.undo.undo_last()
     if theirs is None:
         os.unlink(desk.path("a"))
     else:
         put(desk, "a", theirs)
     with pytest.raises(ToolFailure) as caught:
-        (desk.undo.back if way == "undo" else desk.undo.again)()
+        (desk.undo.undo_last if way == "undo" else desk.undo.redo_last)()
 
     assert caught.value.code == "changed-since"
     assert caught.value.path == desk.path("a")
@@ -205,7 +205,7 @@ def test_the_same_size_and_time_do_not_hide_a_change(desk):
     os.utime(desk.path("a"), ns=(times.st_atime_ns, times.st_mtime_ns))
 
     with pytest.raises(ToolFailure) as caught:
-        desk.undo.back()
+        desk.undo.undo_last()
     assert caught.value.code == "changed-since"
     assert desk.bytes("a") == b"TWO"
 
@@ -217,10 +217,10 @@ def test_several_files_are_undone_together_or_not_at_all(desk):
     after = picture(desk.root)
     put(desk, "b", b"by hand")
     with pytest.raises(ToolFailure):
-        desk.undo.back()
+        desk.undo.undo_last()
     refused = picture(desk.root)
     os.unlink(desk.path("b"))
-    desk.undo.back()
+    desk.undo.undo_last()
 
     assert refused == {**after, "b": (0o644, b"by hand")}
     assert picture(desk.root) == {"a": (0o644, b"old a"), "b": (0o644, b"old b")}
@@ -230,20 +230,20 @@ def test_a_write_that_was_taken_back_by_hand_counts_as_undone(desk):
     desk.write("a", b"one")
     desk.write("a", b"two")
     put(desk, "a", b"one")
-    first = desk.undo.back()
-    second = desk.undo.back()
+    first = desk.undo.undo_last()
+    second = desk.undo.undo_last()
 
     assert first.after == {desk.path("a"): b"one"}
     assert second.after == {desk.path("a"): None}
-    desk.undo.again()
-    desk.undo.again(desk.path("a"))
+    desk.undo.redo_last()
+    desk.undo.redo_last(desk.path("a"))
     assert desk.bytes("a") == b"two"
 
 
 def test_undoing_a_creation_removes_the_file_and_the_folders_made_for_it(desk):
     put(desk, "kept/file", b"old")
     desk.write("kept/x/y/file", b"new")
-    desk.undo.back()
+    desk.undo.undo_last()
 
     assert picture(desk.root) == {"kept/": (0o755, b""), "kept/file": (0o644, b"old")}
 
@@ -251,7 +251,7 @@ def test_undoing_a_creation_removes_the_file_and_the_folders_made_for_it(desk):
 def test_folders_that_hold_something_else_by_now_stay(desk):
     desk.write("x/y/file", b"new")
     put(desk, "x/theirs", b"theirs")
-    desk.undo.back()
+    desk.undo.undo_last()
 
     assert picture(desk.root) == {"x/": (0o755, b""), "x/theirs": (0o644, b"theirs")}
 
@@ -259,7 +259,7 @@ def test_folders_that_hold_something_else_by_now_stay(desk):
 def test_folders_that_were_there_before_stay_although_they_are_empty(desk):
     os.makedirs(desk.path("x/y"))
     desk.write("x/y/file", b"new")
-    desk.undo.back()
+    desk.undo.undo_last()
 
     assert picture(desk.root) == {"x/": (0o755, b""), "x/y/": (0o755, b"")}
 
@@ -267,9 +267,9 @@ def test_folders_that_were_there_before_stay_although_they_are_empty(desk):
 def test_redoing_a_creation_makes_the_folders_again_and_undoing_it_removes_them_again(desk):
     desk.write("x/y/file", b"new")
     for _ in range(3):
-        desk.undo.back()
+        desk.undo.undo_last()
         assert picture(desk.root) == {}
-        desk.undo.again()
+        desk.undo.redo_last()
         assert desk.bytes("x/y/file") == b"new"
 
 
@@ -277,7 +277,7 @@ def test_redoing_a_creation_makes_the_folders_again_and_undoing_it_removes_them_
 def test_undoing_a_removal_brings_the_permission_bits_back(desk, bits):
     put(desk, "a", b"private", bits)
     desk.write("a", None)
-    desk.undo.back()
+    desk.undo.undo_last()
 
     assert desk.bytes("a") == b"private"
     assert mode(desk, "a") == bits
@@ -287,7 +287,7 @@ def test_permission_bits_that_were_changed_since_stay_as_they_are(desk):
     desk.write("a", b"one")
     desk.write("a", b"two")
     os.chmod(desk.path("a"), 0o700)
-    desk.undo.back()
+    desk.undo.undo_last()
 
     assert (desk.bytes("a"), mode(desk, "a")) == (b"one", 0o700)
 
@@ -296,7 +296,7 @@ def test_a_removal_from_a_folder_that_is_gone_is_undone_with_the_folder(desk):
     put(desk, "x/a", b"old")
     desk.write("x/a", None)
     os.rmdir(desk.path("x"))
-    desk.undo.back()
+    desk.undo.undo_last()
 
     assert desk.bytes("x/a") == b"old"
 
@@ -308,14 +308,14 @@ def test_two_engines_on_one_workspace_share_the_history(tmp_path):
         one.write("b", b"3")
         other.write("a", b"4")
         assert one.history() == other.history()
-        other.undo.back()
+        other.undo.undo_last()
         assert one.history() == other.history()
-        one.undo.back()
-        other.undo.back()
+        one.undo.undo_last()
+        other.undo.undo_last()
         assert contents(one) == {"a": b"1", "b": None, "new/c": None}
-        one.undo.again()
-        other.undo.again()
-        one.undo.again()
+        one.undo.redo_last()
+        other.undo.redo_last()
+        one.undo.redo_last()
         assert contents(one) == {"a": b"4", "b": b"3", "new/c": None}
         assert one.history() == other.history()
 
@@ -327,7 +327,7 @@ def test_a_file_outside_of_the_workspace_by_now_is_not_undone(desk, tmp_path):
     desk.writer.apply([real], lambda _: {real: b"new"}, kind="write")
 
     with Desk(tmp_path) as narrower, pytest.raises(ToolFailure) as caught:
-        narrower.undo.back()
+        narrower.undo.undo_last()
     assert caught.value.code == "outside-workspace"
     assert (tmp_path / "extra" / "a").read_bytes() == b"new"
 
@@ -340,7 +340,7 @@ def test_a_link_put_in_the_files_place_is_not_followed(desk, tmp_path):
     os.symlink(tmp_path / "theirs", desk.path("a"))
 
     with pytest.raises(ToolFailure, match="ELOOP"):
-        desk.undo.back()
+        desk.undo.undo_last()
     assert (tmp_path / "theirs").read_bytes() == b"two"
 
 
@@ -354,7 +354,7 @@ def test_a_change_whose_bytes_are_gone_is_refused_and_says_why(desk):
         file.write(b"!")
 
     with pytest.raises(ToolFailure, match=r"Cannot undo: its journal entry is damaged\. Nothing was changed") as caught:
-        desk.undo.back()
+        desk.undo.undo_last()
     assert caught.value.code == "journal-damaged"
     assert desk.bytes("a") == b"two"
 
@@ -373,6 +373,6 @@ def test_a_change_that_does_not_fit_the_file_is_refused(desk):
     desk.journal.commit(desk.journal.announce("write", [wrong], b"oldnew"))
 
     with pytest.raises(ToolFailure, match="the journal does not fit") as caught:
-        desk.undo.back()
+        desk.undo.undo_last()
     assert caught.value.code == "journal-damaged"
     assert desk.bytes("a") == b"new content"

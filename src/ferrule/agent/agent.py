@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 from ferrule.agent.attachments import Prompt, PromptPart, check_vision, names_of, prompt_parts, words_of_parts
 from ferrule.agent.compaction import Compacting
-from ferrule.agent.conversation import EMPTY, INTERRUPTED, STOPPED_BEFORE, Conversation, failed, words_of
+from ferrule.agent.conversation import EMPTY, INTERRUPTED, STOPPED_BEFORE, Conversation, build_failure, words_of
 from ferrule.agent.events import Began, Called, Compacted, Ended, FellBack, Reason, Spent, TurnBegan, TurnEnded
-from ferrule.agent.limits import Budget, Limits, Repeating, Stopped, Waiting, counted, longest, together
-from ferrule.agent.progress import PromptProgress, named_files, without_numbers
+from ferrule.agent.limits import Budget, Limits, RepeatCounter, Stopped, Waiting, add_spent, clamp_usage, longest
+from ferrule.agent.progress import PromptProgress, find_named_files, without_numbers
 from ferrule.agent.request import NOTHING, Answered, ask
 from ferrule.agent.text_calls import SpokenCalls
 from ferrule.core.call import Reply
@@ -82,7 +82,7 @@ class Agent:
     @property
     def spent(self) -> Spent:
         """What the whole conversation has taken."""
-        return together(self.talk.spent, self._budget.spent) if self.is_running else self.talk.spent
+        return add_spent(self.talk.spent, self._budget.spent) if self.is_running else self.talk.spent
 
     def hear(self, event: Event) -> None:
         """Something happened to a call, or to the tools."""
@@ -137,11 +137,11 @@ class Agent:
         budget = budget or self._budget
         budget.share(spent)
         if not self.is_running or budget is not self._budget:
-            self.talk.spent = together(self.talk.spent, Spent(0, spent.usage, spent.cost, 0.0))
+            self.talk.spent = add_spent(self.talk.spent, Spent(0, spent.usage, spent.cost, 0.0))
 
     def pay(self, usage: Usage, model: Model) -> None:
         """Something was asked beside the conversation, such as a summary."""
-        usage = counted(usage)
+        usage = clamp_usage(usage)
         self.share(Spent(0, usage, None if model.prices is None else model.prices.cost(usage), 0.0))
 
     async def run(self, prompt: Prompt, *, written: str | None = None) -> Ended:
@@ -222,7 +222,7 @@ class Agent:
         self._began(prompt)
         if refused := await self._take(prompt, written):
             return refused
-        self._sent_back, repeating = 0, Repeating(self._loop.repeats)
+        self._sent_back, repeating = 0, RepeatCounter(self._loop.repeats)
         while True:
             if (met := self._budget.over()) is not None:
                 return met, ""
@@ -246,7 +246,7 @@ class Agent:
                 model=self.model.name,
                 dialect=setup.dialect,
                 cwd=setup.cwd,
-                tools=tuple(one.name for one in self.talk.shown()),
+                tools=tuple(one.name for one in self.talk.tool_definitions()),
                 permission_mode=setup.permission_mode(),
                 attached=names_of(prompt),
             )
@@ -262,7 +262,7 @@ class Agent:
             return "hook", said.blocked
         self.talk.setup.heard(written)
         before = [STOPPED_BEFORE] if self.talk.is_left_off else []
-        notes = (*await self._named(written), *(said.notes if said is not None else ()))
+        notes = (*await self._read_prompt_files(written), *(said.notes if said is not None else ()))
         given = (*map(Text, before), *prompt, *map(Text, notes))
         kept = (part for part in given if not isinstance(part, Text) or part.text.strip())
         parts = (*kept, *self.talk.take_steering())
@@ -275,7 +275,7 @@ class Agent:
         self._stopped = why
         self.talk.warn(f"A hook has ended the work: {why}")
 
-    async def _named(self, prompt: str) -> list[str]:
+    async def _read_prompt_files(self, prompt: str) -> list[str]:
         """What the files hold that the prompt names, for a small model: it edits what it has not seen.
 
         They are read by a call like any other, so that whatever holds for files holds for these.
@@ -283,7 +283,7 @@ class Agent:
         face = next((one for one in self.talk.hands.faces() if one.tool == "read"), None)
         if face is None or not self._progress.is_led:
             return []
-        names = named_files(prompt, self.talk.setup.cwd, most_bytes=self.model.window // 2)[:_MOST_NAMED]
+        names = find_named_files(prompt, self.talk.setup.cwd, most_bytes=self.model.window // 2)[:_MOST_NAMED]
         self._is_aside = True
         try:
             replies = await self._call([Use("", face.name, {face.shown_param("path"): name}) for name in names])
@@ -302,7 +302,7 @@ class Agent:
         try:
             answered = await self.listen(self._question())
         except ModelError as error:
-            if not await self._helped(error):
+            if not await self._recover(error):
                 raise
             answered = NOTHING if self._interrupted else await self.listen(self._question())
         talk.keep(talk.history.hear(answered.said))
@@ -316,9 +316,9 @@ class Agent:
         return answered
 
     def _question(self) -> ModelRequest:
-        return self._progress.held(self.talk.question(self.talk.history.turns), is_nudged=self._is_nudged)
+        return self._progress.constrain_request(self.talk.question(self.talk.history.turns), is_nudged=self._is_nudged)
 
-    async def _helped(self, error: ModelError) -> bool:
+    async def _recover(self, error: ModelError) -> bool:
         """Make the conversation smaller, or take another model, if that may help against what went wrong."""
         if error.kind == "too-long":
             return await self._compacting.shrink(self)
@@ -339,7 +339,7 @@ class Agent:
         tell = self.talk.tell if aloud else _silently
         model = model or self.model
         spoken = None
-        files = self._progress.written() if model is self.model else None
+        files = self._progress.writable_files() if model is self.model else None
         if (asked.definitions or files is not None) and asked.choice is None:
             spoken = SpokenCalls(
                 self.talk.hands.misfit,
@@ -364,19 +364,19 @@ class Agent:
     def _seconds_left(self) -> float | None:
         return self._budget.seconds_left if self.is_running else None
 
-    async def _reply(self, answered: Answered, uses: list[Use], repeating: Repeating) -> Reason | None:
+    async def _reply(self, answered: Answered, uses: list[Use], repeating: RepeatCounter) -> Reason | None:
         """Make the calls and answer them, in their order; why the loop ends, where it does."""
         talk = self.talk
         self._is_nudged = False
         if (met := self._budget.overdrawn()) is not None:
             words = _SKIPPED.format(what=_WHAT[met])
-            talk.add(Turn("user", tuple(failed(use, words) for use in uses)))
+            talk.add(Turn("user", tuple(build_failure(use, words) for use in uses)))
             return met
         replies = await self._call([use for use in uses if use.id in answered.whole])
         done = {reply.id: result_of(reply) for reply in replies}
-        results = tuple(done.get(use.id) or failed(use, _CUT) for use in uses)
+        results = tuple(done.get(use.id) or build_failure(use, _CUT) for use in uses)
         again = repeating.saw(uses, results, longest(replies))
-        told = (Text(repeating.told()),) if again == "tell" else ()
+        told = (Text(repeating.render_notice()),) if again == "tell" else ()
         steered = () if self._interrupted else (*self._progress.next_step(), *talk.take_steering())
         files = tuple(path for reply in replies for path in reply.track_files)
         talk.add(Turn("user", (*results, *told, *steered)), files)

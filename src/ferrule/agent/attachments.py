@@ -19,7 +19,7 @@ from ferrule.core.call import Call
 from ferrule.core.content import Document, Image, Text, data_bytes
 from ferrule.core.errors import ConfigError
 from ferrule.documents import formats
-from ferrule.documents.formats import known as is_pdf
+from ferrule.documents.formats import is_pdf
 from ferrule.models.model import Model, has_vision
 from ferrule.system.folder import describe, read_all
 from ferrule.wire.conversation import document_words
@@ -124,7 +124,7 @@ def without_sight(turns: Sequence[Turn]) -> Sequence[Turn]:
     """Turns for a model that takes no pictures: words stand in their place."""
     if not any(_is_unseen(part) for turn in turns for part in turn.parts):
         return turns
-    return [msgspec.structs.replace(turn, parts=tuple(map(_told, turn.parts))) for turn in turns]
+    return [msgspec.structs.replace(turn, parts=tuple(map(_replace_unseen, turn.parts))) for turn in turns]
 
 
 def words_of_parts(parts: Iterable[Part]) -> str:
@@ -137,7 +137,7 @@ def names_of(parts: Iterable[Part]) -> tuple[str, ...]:
     return tuple(str(part) for part in parts if isinstance(part, Image | Document))
 
 
-def attached(turns: Iterable[Turn]) -> list[Image | Document]:
+def find_attachments(turns: Iterable[Turn]) -> list[Image | Document]:
     """The pictures and files that users have given, in their order."""
     return [part for turn in turns if turn.role == "user" for part in turn.parts if isinstance(part, Image | Document)]
 
@@ -231,7 +231,7 @@ def _is_unseen(part: Part) -> bool:
     return isinstance(part, Image) or (isinstance(part, Document) and not part.text)
 
 
-def _told(part: Part) -> Part:
+def _replace_unseen(part: Part) -> Part:
     match part:
         case Image():
             return Text(f"[{part}, which you cannot see.]")
@@ -314,7 +314,7 @@ async def with_contents(text: str, engine: "Engine", model: Model) -> Mentioned:
 
 async def _parts(one: Mention, engine: "Engine", read: str, param: str, model: Model) -> Sequence[PromptPart]:
     if os.path.isdir(one.path):
-        return (Text(_HELD.format(name=one.name, text=await _listing(one, engine, Call(read, {param: one.path})))),)
+        return (Text(_HELD.format(name=one.name, text=await _list_folder(one, engine, Call(read, {param: one.path})))),)
     is_picture = await asyncio.to_thread(is_shown, one.path)
     if not (is_picture and engine.jail.holds(os.path.realpath(one.path))):
         (reply,) = await engine.run([Call(read, {param: one.path})])
@@ -328,7 +328,7 @@ async def _parts(one: Mention, engine: "Engine", read: str, param: str, model: M
     return (part,)
 
 
-async def _listing(one: Mention, engine: "Engine", call: Call) -> str:
+async def _list_folder(one: Mention, engine: "Engine", call: Call) -> str:
     """The names in a folder: not every family's read tool lists folders, but its rules hold for them."""
     if not engine.jail.holds(os.path.realpath(one.path)):
         raise ConfigError("only folders of the workspace are listed.")

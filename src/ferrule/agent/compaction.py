@@ -6,7 +6,7 @@ Nothing is lost: outputs are in the store under an id, and the thread keeps ever
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ferrule.agent.attachments import attached, names_of
+from ferrule.agent.attachments import find_attachments, names_of
 from ferrule.agent.conversation import CHARS_PER_TOKEN, tokens_of, words_of
 from ferrule.agent.events import Compacted
 from ferrule.agent.limits import Stopped
@@ -169,7 +169,7 @@ class Compacting:
         summary = await self._summary(agent, turns[:at], focus)
         if not summary:  # it was interrupted
             return as_it_was
-        opening = Turn("user", (Text(_opening(talk, summary, turns[:at])),))
+        opening = Turn("user", (Text(_render_opening(talk, summary, turns[:at])),))
         talk.shrink_to([opening, *turns[at:]], gone=at)
         done = Compacted(
             thread=talk.thread,
@@ -204,7 +204,7 @@ class Compacting:
             words = words_of(Turn("assistant", answered.said.parts)).strip()
             if words and answered.said.reason != "refused":
                 return words if len(words) <= most_chars else words[: most_chars - 1] + "…"
-        return _listed(turns, most_chars)
+        return _outline_turns(turns, most_chars)
 
 
 def _most(model: Model) -> int:
@@ -252,18 +252,18 @@ def _recall(talk: "Conversation") -> str:
     return NAME if talk.offers_recall() else ""
 
 
-def _opening(talk: "Conversation", summary: str, turns: Sequence[Turn]) -> str:
+def _render_opening(talk: "Conversation", summary: str, turns: Sequence[Turn]) -> str:
     recall, kept = _recall(talk), ""
     if talk.is_kept:
         kept = f" All of it is kept as thread {talk.thread}."
         kept += f' {recall} {{"id": "{talk.thread}", "pattern": "..."}} reads it.' if recall else ""
-    files = names_of(attached(turns))
+    files = names_of(find_attachments(turns))
     more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
     gone = f" You see no more what the user had attached: {'; '.join(files[:_NAMED])}{more}." if files else ""
     return f"{SUMMED_UP} to save room.{kept}{gone}]\n\n{summary}"
 
 
-def _listed(turns: Sequence[Turn], most_chars: int) -> str:
+def _outline_turns(turns: Sequence[Turn], most_chars: int) -> str:
     """What was asked and done, without a model."""
     lines = []
     for turn in turns:

@@ -96,7 +96,7 @@ class TurnHistory:
         self.turns = list(turns)
         self._measured, self._upto, self._above = 0, 0, above
 
-    def unanswered(self) -> list[Use]:
+    def find_open_calls(self) -> list[Use]:
         """The calls of the last answer that have no result."""
         last = next((at for at in reversed(range(len(self.turns))) if self.turns[at].role == "assistant"), None)
         if last is None:
@@ -107,15 +107,15 @@ class TurnHistory:
 
     def mend(self, words: str) -> Turn | None:
         """Answer the calls that nobody has answered, so that any model API takes the conversation; the turn added."""
-        missing = self.unanswered()
+        missing = self.find_open_calls()
         if not missing:
             return None
-        turn = Turn("user", tuple(failed(use, words) for use in missing))
+        turn = Turn("user", tuple(build_failure(use, words) for use in missing))
         self.turns.append(turn)
         return turn
 
 
-def failed(use: Use, words: str) -> Result:
+def build_failure(use: Use, words: str) -> Result:
     """The answer to a call that was not made, or of which nobody knows what came."""
     return Result(use.id, (Text(words),), failed=True, name=use.name)
 
@@ -283,7 +283,7 @@ def is_behind_a_stop(turn: Turn) -> bool:
     return any(isinstance(part, Text) and part.text == STOPPED_BEFORE for part in turn.parts)
 
 
-def moved(marks: Sequence[PromptMark], places: Sequence[int]) -> list[PromptMark]:
+def move_marks(marks: Sequence[PromptMark], places: Sequence[int]) -> list[PromptMark]:
     """The marks after the turns were put to other places; a turn that is gone has a negative one."""
     return [
         PromptMark(mark.number, places[mark.at])
@@ -417,7 +417,7 @@ class Conversation:
         """Show the model the tools anew."""
         self._definitions = None
 
-    def shown(self) -> tuple[Definition, ...]:
+    def tool_definitions(self) -> tuple[Definition, ...]:
         """The tools; the same object while they are the same, so that nobody encodes them anew."""
         if self._definitions is None:
             is_spared = not self._recalls and is_small(self.model.model, self.model.window)
@@ -429,7 +429,7 @@ class Conversation:
 
     def shows(self, name: str) -> bool:
         """Has the model a tool of this name?"""
-        return any(one.name == name for one in self.shown())
+        return any(one.name == name for one in self.tool_definitions())
 
     def reads_output(self, output_id: str) -> str:
         """How the model reads back an output that was left out; empty where it cannot."""
@@ -456,7 +456,7 @@ class Conversation:
         return ModelRequest(
             model=self.model.model,
             turns=(*above, *seen, *below),
-            definitions=self.shown(),
+            definitions=self.tool_definitions(),
             choice=None if tools else ToolChoice("none"),
             max_tokens=self.setup.max_tokens,
             thinking_tokens=self.setup.thinking_tokens,
@@ -473,7 +473,7 @@ class Conversation:
                 self.setup.heard(text)
         return (*map(Text, self.setup.news()), *(part for parts in steered for part in parts))
 
-    def unheard(self) -> tuple[PromptPart, ...]:
+    def take_unheard(self) -> tuple[PromptPart, ...]:
         """Take what was steered and came too late for the model to hear it: it is the next prompt."""
         steered, self.steering = self.steering, []
         return tuple(part for parts in steered for part in parts)

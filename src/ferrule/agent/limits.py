@@ -46,13 +46,13 @@ class Budget:
 
     def count(self, usage: Usage, prices: Prices | None, *, is_answer: bool = True) -> None:
         """The model was asked once more; what was stopped before its first word is no answer."""
-        before, usage = self._spent, counted(usage)
+        before, usage = self._spent, clamp_usage(usage)
         cost = before.cost if prices is None else (before.cost or 0.0) + prices.cost(usage)
-        self._spent = Spent(before.turns + is_answer, added(before.usage, usage), cost)
+        self._spent = Spent(before.turns + is_answer, add_usage(before.usage, usage), cost)
 
     def share(self, spent: Spent) -> None:
         """What a subagent took counts too, but for its turns and its time."""
-        self._spent = together(self._spent, Spent(0, spent.usage, spent.cost, 0.0))
+        self._spent = add_spent(self._spent, Spent(0, spent.usage, spent.cost, 0.0))
 
     @property
     def left(self) -> Limits:
@@ -97,12 +97,12 @@ class Budget:
         return self._outer() if self._outer is not None else None
 
 
-def counted(usage: Usage) -> Usage:
+def clamp_usage(usage: Usage) -> Usage:
     """The tokens as they count: what a host counts wrong gives nothing back."""
     return Usage(*(max(0, getattr(usage, name)) for name in Usage.__struct_fields__))
 
 
-def added(one: Usage, other: Usage) -> Usage:
+def add_usage(one: Usage, other: Usage) -> Usage:
     """The tokens of both."""
     return Usage(
         one.input + other.input,
@@ -112,18 +112,18 @@ def added(one: Usage, other: Usage) -> Usage:
     )
 
 
-def together(one: Spent, other: Spent) -> Spent:
+def add_spent(one: Spent, other: Spent) -> Spent:
     """What both took."""
     costs = [cost for cost in (one.cost, other.cost) if cost is not None]
     return Spent(
         one.turns + other.turns,
-        added(one.usage, other.usage),
+        add_usage(one.usage, other.usage),
         sum(costs) if costs else None,
         one.seconds + other.seconds,
     )
 
 
-def unpriced(model: Model, limits: Limits) -> str:
+def cost_limit_warning(model: Model, limits: Limits) -> str:
     """A limit that nothing counts against is none, and whoever has set it relies on it; empty where it holds."""
     # What runs on this machine costs nothing.
     if limits.cost is None or model.prices is not None or model.name.startswith(("scripted:", "local:")):
@@ -187,7 +187,7 @@ _PATIENT_SECONDS = 5.0
 _POLLS = 10
 
 
-class Repeating:
+class RepeatCounter:
     """Counts how often in a row the same thing was done.
 
     Whoever waits does the same again and again as well, and is right: a build takes its time. So where calls that went
@@ -217,7 +217,7 @@ class Repeating:
             return "stop"
         return "tell" if before < self._times == max(2, self.most - 2) else ""
 
-    def told(self) -> str:
+    def render_notice(self) -> str:
         return TOLD.format(times=self._times, most=self.most)
 
     def _is_waiting(self, key: bytes) -> bool:

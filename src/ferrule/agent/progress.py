@@ -97,7 +97,7 @@ def is_promise(answer: str, prompt: str, workspace: str, *, has_changed: bool) -
     last = re.split(r"\n\s*\n", last)[-1]
     if (_PROMISE.search(last) or words.endswith(":")) and not _ASKS.search(last):
         return True
-    return not has_changed and _CODE.search(words) is not None and bool(named_files(prompt, workspace))
+    return not has_changed and _CODE.search(words) is not None and bool(find_named_files(prompt, workspace))
 
 
 def wants_words(prompt: str) -> bool:
@@ -110,7 +110,7 @@ def wants_command(prompt: str) -> bool:
     return _COMMAND.match(prompt) is not None
 
 
-def named_files(prompt: str, workspace: str, most_bytes: int | None = None) -> Sequence[str]:
+def find_named_files(prompt: str, workspace: str, most_bytes: int | None = None) -> Sequence[str]:
     """The files of the workspace that a prompt names, without those that are larger."""
     found = dict.fromkeys(_FILE.findall(prompt))
     paths = {name: os.path.join(workspace, name) for name in found if not os.path.isabs(name) and ".." not in name}
@@ -176,20 +176,20 @@ class PromptProgress:
 
     def wish(self) -> Sequence[str]:
         """What is said behind the files: with the wish far above, a small model copies the file as it is."""
-        if self.written() is None:
+        if self.writable_files() is None:
             return ()
         if len(self._prompt) > _MOST_REPEATED:
             return (WISH_ABOVE.format(name=self._shown[0]),)
         return (WISH.format(name=self._shown[0], prompt=self._prompt.strip()),)
 
-    def written(self) -> SpokenFiles | None:
+    def writable_files(self) -> SpokenFiles | None:
         """The files that it may write out; None where it may write none."""
         face = next((one for one in self._talk.hands.faces() if one.tool == "edit"), None)
         if face is None or not self._shown or self._talk.setup.permission_mode() == "plan":
             return None
         return SpokenFiles(face, self._shown, self._talk.setup.cwd)
 
-    def held(self, asked: ModelRequest, *, is_nudged: bool) -> ModelRequest:
+    def constrain_request(self, asked: ModelRequest, *, is_nudged: bool) -> ModelRequest:
         """What the model is asked, such that it does what comes next.
 
         Where it is to write a file out, it is shown no tools, which it would write the file into as JSON; if it does
@@ -273,14 +273,14 @@ class PromptProgress:
                 return UNCHECKED.format(names=" or ".join(names)), ""
             case _:
                 pass
-        told = "" if self._has_changed else self._unchanged()
+        told = "" if self._has_changed else self._explain_no_change()
         return (told, _UNCHANGED) if told else ("", "")
 
-    def _unchanged(self) -> str:
+    def _explain_no_change(self) -> str:
         """What it is told where nothing of a file was changed that was to be; else nothing."""
         if wants_words(self._prompt):
             return ""
-        files = named_files(self._prompt, self._talk.setup.cwd)
+        files = find_named_files(self._prompt, self._talk.setup.cwd)
         if self._shown:
             return UNWRITTEN.format(again=self._again(""))
         form = edit_example(self._talk.hands.faces(), {"path": files[0]}) if files else ""

@@ -103,7 +103,7 @@ class InstructionNews:
 
 def facts(workspace: str) -> str:
     """Where this is, as far as it can be seen without running anything."""
-    branch = checked_out(workspace)
+    branch = read_git_head(workspace)
     lines = [
         "<environment>",
         f"Workspace: {workspace}",
@@ -120,7 +120,7 @@ def repository(folder: str) -> str:
     return os.path.basename(os.path.dirname(_git(folder)))
 
 
-def checked_out(folder: str) -> str:
+def read_git_head(folder: str) -> str:
     """What is checked out there, a branch or a commit, as the files of git say; empty outside of a repository."""
     git = _git(folder)
     return _head(git) if git else ""
@@ -167,15 +167,15 @@ def _guides(guidance: "Sequence[Guide]") -> str:
         text = guide.text.strip()[:room]
         room -= len(text)
         if text:
-            shown.append(f'<guidance file="{_named(guide.path)}">\n{_held(text)}\n</guidance>')
+            shown.append(f'<guidance file="{_escape_path(guide.path)}">\n{_escape_tags(text)}\n</guidance>')
     head = "What the user and the project want you to know, the nearest last:\n\n"
     return head + "\n\n".join(reversed(shown)) if shown else ""
 
 
-def _named(path: str) -> str:
+def _escape_path(path: str) -> str:
     return "".join(char if char.isprintable() and char not in '"<>' else "?" for char in path)
 
 
-def _held(text: str) -> str:
+def _escape_tags(text: str) -> str:
     """No file ends its own words, nor begins what only this prompt says."""
     return re.sub(r"(?i)<(?=\s*/?\s*(?:guidance|environment)\b)", "&lt;", text)

@@ -72,7 +72,7 @@ class Recall(Tool[RecallArgs, str]):
         text = await ctx.need(OwnThread).text(args.id)
         if text is None:
             text = await _output(args.id, ctx)
-        numbered = await ctx.need(Threads).run(_numbered, text, args.pattern)
+        numbered = await ctx.need(Threads).run(_number_lines, text, args.pattern)
         shown = numbered[args.offset - 1 : args.offset - 1 + args.limit]
         if not shown:
             return f"Nothing of it is there: {len(numbered):,} lines in all."
@@ -102,7 +102,7 @@ def _read(path: str) -> str:
         return file.read(_MOST_BYTES).decode(errors="replace")
 
 
-def _numbered(text: str, pattern: str) -> list[tuple[int, str]]:
+def _number_lines(text: str, pattern: str) -> list[tuple[int, str]]:
     """The lines with their numbers, or those of them in which the pattern is."""
     # As a reader saw it, and counted as whoever cut it has counted.
     screen = TerminalRenderer()

@@ -12,7 +12,7 @@ from ferrule.agent.text_calls import SpokenCalls, TextCalls
 from ferrule.core.content import Text
 from ferrule.core.errors import FerruleError
 from ferrule.models.model import Model, ModelError, RetryNotice
-from ferrule.wire.stream import Assembler, made_id
+from ferrule.wire.stream import Assembler, make_id
 from ferrule.wire.text_calls import Holdback
 from ferrule.wire.turn import (
     AnswerEnd,
@@ -197,13 +197,13 @@ class _Hearing:
         if said.reason in {"length", "refused"} and isinstance(last, Use) and isinstance(last.input, str):
             # Out of tokens in the middle of an input that nobody can tell the end of.
             self._whole.discard(last.id)
-        heard = self._heard(said)
+        heard = self._parse_text_calls(said)
         if heard is not None and heard.calls:
             said = self._with_calls(said, heard)
         self._let_go()
         return Answered(said, frozenset(self._whole), broken=heard if heard is not None and heard.broken else None)
 
-    def _heard(self, said: ModelResponse) -> TextCalls | None:
+    def _parse_text_calls(self, said: ModelResponse) -> TextCalls | None:
         """What the last words amount to, where no call was made."""
         last = said.parts[-1] if said.parts else None
         if self._spoken is None or self._held is None or not isinstance(last, Text) or self._ids:
@@ -222,7 +222,7 @@ class _Hearing:
         self._held = None
         uses: list[Part] = []
         for at, call in enumerate(heard.calls):
-            begun = UseBegun(at, made_id("call_"), call.name)
+            begun = UseBegun(at, make_id("call_"), call.name)
             own = self._own_id(begun)
             self._ids[at] = own
             self._whole.add(own)

@@ -14,12 +14,12 @@ from ferrule.agent.agent import Agent
 from ferrule.agent.compaction import Compacting
 from ferrule.agent.conversation import Conversation, Reads, Setup
 from ferrule.agent.events import AgentEvent, Warned
-from ferrule.agent.limits import Limits, unpriced
+from ferrule.agent.limits import Limits, cost_limit_warning
 from ferrule.agent.prompt import EDIT_FORM, InstructionNews, edit_example, repository, system_prompt
 from ferrule.agent.recall import OwnThread, Recall
 from ferrule.agent.subagents import Children, Home, Promised, model_name
 from ferrule.agent.text_calls import FORM
-from ferrule.agent.threads import Keeping, PlanKept, ThreadTitle, copied, found, opened, unused
+from ferrule.agent.threads import Keeping, PlanKept, ThreadTitle, check_unused, copy_thread, find_thread, load_thread
 from ferrule.checkpoints.remade import CACHES, left_out_words
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import Event, HookRun
@@ -200,13 +200,13 @@ class Session:
             return None
 
         if self._thread:
-            await asyncio.to_thread(unused, self._state, self._thread)
+            await asyncio.to_thread(check_unused, self._state, self._thread)
         if not self._resume:
             return self._thread
-        thread = await asyncio.to_thread(found, self._state, self._resume, self._workspace)
+        thread = await asyncio.to_thread(find_thread, self._state, self._resume, self._workspace)
         if not self._fork:
             return thread
-        return await asyncio.to_thread(copied, self._state, thread, self._thread or new_session_id())
+        return await asyncio.to_thread(copy_thread, self._state, thread, self._thread or new_session_id())
 
     def _pick_dialect(self, settings: Settings) -> str:
         """The dialect for the model that is asked."""
@@ -273,8 +273,8 @@ class Session:
         if settings.threads.keep or self._resume:
             self._hold()
             self._keeping = self._make_keeping()
-        earlier = await self._resumed() if self._resume else None
-        compacting = Compacting(settings.loop, self._kept, self._small)
+        earlier = await self._load_thread() if self._resume else None
+        compacting = Compacting(settings.loop, self._store_output, self._small)
         home = Home(
             engine,
             self._model_for,
@@ -301,8 +301,8 @@ class Session:
             permission_mode=lambda: mode_name(engine.policy),
             reminder=planning.reminder,
             news=lambda: (*children.news(), *self._instructions.news()),
-            heard=self._heard,
-            on_answer=self._answered,
+            heard=self._on_user_text,
+            on_answer=self._on_answer,
             tell_hooks=engine.tell,
             on_prompt=engine.begin_prompt,
             fallback=self._fall_back,
@@ -328,7 +328,7 @@ class Session:
         self.agent = children.parent = Agent(talk, loop=settings.loop, compacting=compacting)
         engine.name_outputs(lambda output_id: talk.reads_output(output_id) or f"ferrule output {output_id}")
         if talk.history.turns:
-            talk.shown()  # what stands above counts for how full the window is, also before the first question
+            talk.tool_definitions()  # they count for how full the window is, also before the first question
         self._check_price(self.model)
         for warning in engine.warnings:
             talk.warn(warning)
@@ -369,7 +369,7 @@ class Session:
             return None
         return None if model is self.agent.model else model
 
-    def _heard(self, text: str) -> None:
+    def _on_user_text(self, text: str) -> None:
         """The user has written this. It is kept apart from the turn, where it stands among what others said."""
         self.engine.need(Addresses).hear(text)
         if self._title is not None:
@@ -377,7 +377,7 @@ class Session:
         if self._keeping is not None and text:
             self._keeping.note(WRITTEN, text)
 
-    def _answered(self, words: str) -> None:
+    def _on_answer(self, words: str) -> None:
         if self._title is not None:
             self._title.answer(words)
 
@@ -432,10 +432,10 @@ class Session:
             raise ConfigError("Nothing was said in this conversation yet, so there is nothing to copy.")
 
         await self._keeping.flush()
-        return await asyncio.to_thread(copied, self._state, self.engine.session_id, new_session_id())
+        return await asyncio.to_thread(copy_thread, self._state, self.engine.session_id, new_session_id())
 
     def _check_price(self, model: Model) -> None:
-        if sentence := unpriced(model, self.agent.talk.setup.limits):
+        if sentence := cost_limit_warning(model, self.agent.talk.setup.limits):
             self._warn(sentence)
 
     def _make_keeping(self) -> Keeping:
@@ -463,8 +463,8 @@ class Session:
                     "Mend that, or begin a new one."
                 ) from error
 
-    async def _resumed(self) -> "Resumed":
-        resumed = await asyncio.to_thread(opened, self._threads(), self.engine.session_id)
+    async def _load_thread(self) -> "Resumed":
+        resumed = await asyncio.to_thread(load_thread, self._threads(), self.engine.session_id)
         if resumed.lost:
             self._warn(f"{resumed.lost} parts of the conversation could not be read and are left out.")
         if resumed.workspace not in {"", self.engine.jail.folder}:
@@ -480,13 +480,13 @@ class Session:
     def _tell_left_out(self, left_out: Mapping[str, str]) -> None:
         """Say what no checkpoint keeps, unless nobody would miss it."""
         missed = {path: why for path, why in left_out.items() if os.path.basename(path) not in CACHES}
-        if words := left_out_words(missed, self.engine.jail.shown):
+        if words := left_out_words(missed, self.engine.jail.display_path):
             self._warn(f"Checkpoints leave out {words}: what commands change there cannot be taken back.")
 
     def _warn(self, sentence: str) -> None:
         self._on_event(Warned(thread=self.engine.session_id, sentence=sentence))
 
-    async def _kept(self, text: str, call_id: str, tool: str) -> str:
+    async def _store_output(self, text: str, call_id: str, tool: str) -> str:
         return await self.engine.store.put(text, call_id=call_id, tool=tool)
 
     def _small(self) -> Model | None:

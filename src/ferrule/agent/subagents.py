@@ -196,7 +196,7 @@ class SubagentRun:
             self._share(agent.spent)
             reason: Reason = ended.reason if ended is not None else "interrupted"
             self._home.tell(ChildEnded(thread=about.thread, child=self._thread, reason=reason, spent=took))
-        return self.seen(_status(ended.reason), ended)
+        return self.build_result(_status(ended.reason), ended)
 
     async def _close(self) -> None:
         """All of it, however often it is stopped meanwhile."""
@@ -215,7 +215,7 @@ class SubagentRun:
             self._parent.share(_since(now, self._shared), self._purse)
         self._shared = now
 
-    def seen(self, status: AgentStatus, ended: Ended | None = None) -> Worked:
+    def build_result(self, status: AgentStatus, ended: Ended | None = None) -> Worked:
         spent = ended.spent if ended is not None else Spent()
         reason: Reason = ended.reason if ended is not None else "end"
         return Worked(
@@ -309,7 +309,7 @@ class SubagentSlots:
         """Those whom a call waits for that the others may wait for are counted by themselves: they wait for none."""
         return self._turns.setdefault((depth, beside), asyncio.Semaphore(self._most))
 
-    def ended(self, _: object) -> None:
+    def on_end(self, _: object) -> None:
         self.in_background -= 1
 
 
@@ -319,7 +319,7 @@ class _Left:
     def __init__(self, job: Job, run: SubagentRun, task: "asyncio.Task[Worked]") -> None:
         self.job = job
         self.run = run
-        self.began = run.seen("running")
+        self.began = run.build_result("running")
         self.task = task
         self.told = False
 
@@ -364,10 +364,10 @@ class Children(Subagents):
             raise
         task = asyncio.create_task(self._aside(run))
         task.add_done_callback(lambda _: self._at_work.discard(run.id))
-        task.add_done_callback(self._slots.ended)
+        task.add_done_callback(self._slots.on_end)
         self._forget()
         self._left[run.id] = _Left(job, run, task)
-        return run.seen("running")
+        return run.build_result("running")
 
     async def _aside(self, run: SubagentRun) -> Worked:
         async with self._slots.at(self._depth):
@@ -379,14 +379,14 @@ class Children(Subagents):
         mine = (name for name in known if includes(self._mode, name, canonical=registry.canonical))
         return tuple(name for name in mine if not includes(own, name, canonical=registry.canonical))
 
-    async def seen(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:
+    async def poll(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:
         left = self._left.get(agent_id)
         if left is None:
             return None
         if wait_seconds > 0 and not left.task.done():
             await asyncio.wait([left.task], timeout=wait_seconds)
         left.told = left.told or left.task.done()
-        return self._worked(left)
+        return self._result_of(left)
 
     async def send(self, agent_id: str, message: str, ctx: Context, *, interrupt: bool = False) -> Worked | None:
         async with self._sending:  # of two messages to one that has ended, the second is heard by the same agent
@@ -394,13 +394,13 @@ class Children(Subagents):
             if left is None:
                 return None
             if interrupt:
-                await _cancelled(left)
+                await _cancel_and_wait(left)
             elif left.run.is_over:
                 await asyncio.wait([left.task])  # it hears no more, and is still putting its things away
             agent = left.run.agent
             if not left.task.done():
                 agent.steer(message)
-                return self._worked(left)
+                return self._result_of(left)
             left.told = True
             prompt = "\n\n".join((*map(words_of_parts, agent.talk.steering), message))  # with what it did not hear
             return await self.leave(left.job._replace(prompt=prompt, resume=agent_id), ctx)
@@ -414,24 +414,24 @@ class Children(Subagents):
         if left is None:
             return None
         left.told = True
-        await _cancelled(left)
-        return self._worked(left)
+        await _cancel_and_wait(left)
+        return self._result_of(left)
 
     def list(self) -> tuple[Worked, ...]:
-        return tuple(map(self._worked, self._left.values()))
+        return tuple(map(self._result_of, self._left.values()))
 
     def news(self) -> tuple[str, ...]:
         """What is to be told of those that have ended in the background; each is told once."""
         fresh = [left for left in self._left.values() if left.task.done() and not left.told]
         for left in fresh:
             left.told = True
-        return tuple(_ending(self._worked(left)) for left in fresh)
+        return tuple(_render_end(self._result_of(left)) for left in fresh)
 
     async def close(self) -> None:
         """Stop those that are still at work."""
-        await asyncio.gather(*(_cancelled(left) for left in self._left.values()))
+        await asyncio.gather(*(_cancel_and_wait(left) for left in self._left.values()))
 
-    def _worked(self, left: _Left) -> Worked:
+    def _result_of(self, left: _Left) -> Worked:
         if left.task.done() and not left.task.cancelled():
             return left.task.result()
         agent = left.run.agent
@@ -517,13 +517,13 @@ def _thread_of(agent_id: str) -> str:
     return f"T-{raw[:8]}-{raw[8:12]}"
 
 
-async def _cancelled(left: _Left) -> None:
+async def _cancel_and_wait(left: _Left) -> None:
     if not left.task.done():
         left.task.cancel()
         await asyncio.wait([left.task])
 
 
-def _ending(worked: Worked) -> str:
+def _render_end(worked: Worked) -> str:
     about = f" ({worked.description})" if worked.description else ""
     how = {"completed": "is done", "failed": "has failed", "stopped": "was stopped"}.get(worked.status, worked.status)
     said = f": {worked.why}" if worked.why else ""
@@ -542,8 +542,8 @@ class Promised(Subagents):
     async def leave(self, job: Job, ctx: Context) -> Worked:
         return await self.children.leave(job, ctx)
 
-    async def seen(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:
-        return await self.children.seen(agent_id, wait_seconds)
+    async def poll(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:
+        return await self.children.poll(agent_id, wait_seconds)
 
     async def send(self, agent_id: str, message: str, ctx: Context, *, interrupt: bool = False) -> Worked | None:
         return await self.children.send(agent_id, message, ctx, interrupt=interrupt)

@@ -14,7 +14,7 @@ from ferrule.core.call import Call
 from ferrule.core.content import Text
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.suggest import near
-from ferrule.wire.text_calls import CallBlock, TextCall, example, find, leading, trailing
+from ferrule.wire.text_calls import CallBlock, TextCall, example, find, find_leading_calls, find_trailing_calls
 from ferrule.wire.turn import Definition, Result, Turn
 
 FORM = (
@@ -110,7 +110,7 @@ class SpokenFiles:
             end = block.end()
             old = self._read(name) if name else ""
             if old and "```" not in old and "\r" not in old:
-                yield _written(block.start(), block[3], name, old)
+                yield _build_answer_file(block.start(), block[3], name, old)
 
     def _file(self, before: str, info: str) -> str:
         """Which file a block is."""
@@ -134,10 +134,10 @@ def _last_line(text: str) -> str:
     return text.rstrip().rpartition("\n")[2]
 
 
-def _written(start: int, payload: str, name: str, old: str) -> AnswerFile:
+def _build_answer_file(start: int, payload: str, name: str, old: str) -> AnswerFile:
     if _is_elided(old, payload):
         return AnswerFile(start, payload, name, broken=LEFT_OUT.format(name=name), why=_LEFT_OUT_WHY)
-    new = merged(old, payload)
+    new = merge_block(old, payload)
     if new is None:
         return AnswerFile(start, payload, name, broken=LEFT_OUT.format(name=name), why=_LEFT_OUT_WHY)
     new = new.rstrip("\n") + "\n" * (len(old) - len(old.rstrip("\n")))
@@ -167,7 +167,7 @@ def hunk(old: str, new: str) -> tuple[str, str]:
         first, last = (first - 1, last) if first else (0, last - 1)
 
 
-def merged(old: str, new: str) -> str | None:
+def merge_block(old: str, new: str) -> str | None:
     """A file with what a block holds in the place of what it was; None where it cannot be told what that is."""
     if _is_whole(old, new) and not _lacks_head(old, new):
         return new
@@ -181,10 +181,10 @@ def merged(old: str, new: str) -> str | None:
         if len(places) != 1:
             return None
         place = places[0]
-        mine, theirs = "\n".join(_dedented(place.lines)), "\n".join(_dedented(span.lines))
+        mine, theirs = "\n".join(_dedent_lines(place.lines)), "\n".join(_dedent_lines(span.lines))
         if not _is_whole(mine, theirs) and _count(mine) > 1:
             # Of a class with some of its methods the others stay.
-            inner = merged("\n".join(place.lines[1:]), "\n".join(span.lines[1:])) if _count(theirs) > 1 else None
+            inner = merge_block("\n".join(place.lines[1:]), "\n".join(span.lines[1:])) if _count(theirs) > 1 else None
             if inner is None:
                 return None
             put = [place.lines[0], *inner.splitlines()]
@@ -245,7 +245,7 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _dedented(lines: list[str]) -> list[str]:
+def _dedent_lines(lines: list[str]) -> list[str]:
     blank = lines[0][: len(lines[0]) - len(lines[0].lstrip())]
     return [line.removeprefix(blank) for line in lines]
 
@@ -343,7 +343,7 @@ class SpokenCalls:
         blocks = find(text)
         if not blocks or _OPEN_THOUGHT.search(text[: blocks[-1].start]):
             return None
-        run = trailing(text, blocks) or (leading(text, blocks) if self._is_text_only else [])
+        run = find_trailing_calls(text, blocks) or (find_leading_calls(text, blocks) if self._is_text_only else [])
         if not run or self._is_quoted(run) or self._is_only_told(text[: run[0].start]):
             return None
         calls: list[TextCall] = []
@@ -351,9 +351,9 @@ class SpokenCalls:
             for named in block.calls:
                 error = self._misfit(Call(named.name, named.values, "text"))
                 if error is not None:
-                    return self._broken(run[0].start, block, named.name, error)
+                    return self._explain_broken_call(run[0].start, block, named.name, error)
             if block.fault:
-                return self._broken(run[0].start, block, block.name, None)
+                return self._explain_broken_call(run[0].start, block, block.name, None)
             calls += block.calls
         return TextCalls(run[0].start, tuple(calls))
 
@@ -366,7 +366,9 @@ class SpokenCalls:
             return TextCalls(written.start, broken=written.broken, why=written.why)
         return TextCalls(written.start, (self._files.call(written),))
 
-    def _broken(self, start: int, block: CallBlock, name: str, error: ToolFailure | None) -> TextCalls | None:
+    def _explain_broken_call(
+        self, start: int, block: CallBlock, name: str, error: ToolFailure | None
+    ) -> TextCalls | None:
         """What to say about a call that cannot be made; None where no tool is meant by it."""
         meant = name if self._is_tool(name, error) else next(iter(near(name, self._definitions, most=1)), "")
         if not meant:
@@ -398,39 +400,39 @@ class SpokenCalls:
         return self._is_others(*(block.payload.strip("[] \n") for block in run))
 
     def _is_others(self, *payloads: str) -> bool:
-        wanted = [seen for payload in payloads for seen in _seen(payload)]
+        wanted = [seen for payload in payloads for seen in _comparable_forms(payload)]
         for text in _others(self._turns):
-            told = [*_seen(text), *_seen(_unescaped(text))]
+            told = [*_comparable_forms(text), *_comparable_forms(_unescape(text))]
             if any(needle and needle in one for one in told for needle in wanted):
                 return True
         return False
 
     def _is_copied(self, payload: str) -> bool:
         """Is a file that it writes out somebody else's, to the letter? Quotes and blanks may be all that it mends."""
-        wanted = _lined(payload)
+        wanted = _strip_line_ends(payload)
         return bool(wanted) and any(
-            wanted in _lined(told)
+            wanted in _strip_line_ends(told)
             for text in _others(self._turns)
-            for told in (text, _LINE_MARKS.sub("", text), _unescaped(text))
+            for told in (text, _LINE_MARKS.sub("", text), _unescape(text))
         )
 
 
-def _lined(text: str) -> str:
+def _strip_line_ends(text: str) -> str:
     """A text without the blanks at the ends of its lines."""
     return "\n".join(map(str.rstrip, text.strip("\n").split("\n")))
 
 
-def _squeezed(text: str) -> str:
+def _strip_quoting(text: str) -> str:
     """A text without what quoting changes: blanks, quotes and what escapes them."""
     return _SQUEEZED.sub("", text)
 
 
-def _seen(text: str) -> tuple[str, str]:
+def _comparable_forms(text: str) -> tuple[str, str]:
     """A text as it is compared: as it stands, and without what tools put before lines."""
-    return _squeezed(text), _squeezed(_LINE_MARKS.sub("", text))
+    return _strip_quoting(text), _strip_quoting(_LINE_MARKS.sub("", text))
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     """A text as it was before it was put into JSON; line ends of Windows as all others."""
     return _ESCAPE.sub(_character, text)
 

@@ -29,13 +29,13 @@ from ferrule.agent.conversation import (
     PromptMark,
     RewindStep,
     TurnHistory,
-    failed,
-    moved,
+    build_failure,
+    move_marks,
     prompt_text,
     words_of,
 )
 from ferrule.agent.events import Spent
-from ferrule.agent.prompt import checked_out
+from ferrule.agent.prompt import read_git_head
 from ferrule.agent.request import ask
 from ferrule.core.content import Document, Image, Text
 from ferrule.core.errors import ConfigError, FerruleError
@@ -43,7 +43,7 @@ from ferrule.core.services import Beginner, Planning
 from ferrule.files.ledger import Sights
 from ferrule.models.model import Model
 from ferrule.output.clean import clean
-from ferrule.tools.threads.thread import PROMPT, SAID_CHARS, TITLE, WRITTEN, named
+from ferrule.tools.threads.thread import PROMPT, SAID_CHARS, TITLE, WRITTEN, parse_thread_id
 from ferrule.wire.turn import ModelRequest, Part, Result, Thinking, Turn, Usage, Use
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Keeping:
         return await asyncio.to_thread(self._text)
 
     def _text(self) -> str:
-        thread = looked_up(lambda: self._store.load(self._thread))
+        thread = read_store(lambda: self._store.load(self._thread))
         return as_text(thread.items if thread is not None else ())
 
     async def close(self) -> None:
@@ -171,7 +171,7 @@ class Keeping:
                 if not self._failed:
                     items = [make() for make in batch.items]
                     has_prompt = any(one.kind == PROMPT for one in items)
-                    branch = checked_out(self._about.get("workspace", "")) if has_prompt else ""
+                    branch = read_git_head(self._about.get("workspace", "")) if has_prompt else ""
                     self._store.append(self._thread, items, branch=branch)
             # The last three for what nobody can write: a thread that died of it would leave whoever flushes waiting.
             except (UnusableError, OSError, ValueError, TypeError, RecursionError) as error:
@@ -207,20 +207,20 @@ def _item(turn: Turn, files: tuple[str, ...]) -> "Item":
     from ferrule.tools.threads.thread import Item  # on the writer's thread
 
     said = words_of(turn) if turn.role == "assistant" else ""
-    return Item("turn", turn.role, _encoded(turn), _searched(turn), files, said=_first_chars(said))
+    return Item("turn", turn.role, _encode_json(turn), _search_text(turn), files, said=_first_chars(said))
 
 
 def _other(kind: str, value: Any) -> "Item":
     from ferrule.tools.threads.thread import Item  # on the writer's thread
 
-    return Item(kind, "", _encoded(value), said=_first_chars(value) if kind == WRITTEN else "")
+    return Item(kind, "", _encode_json(value), said=_first_chars(value) if kind == WRITTEN else "")
 
 
 def _first_chars(text: str) -> str:
     return " ".join(text[: 2 * SAID_CHARS].split())[:SAID_CHARS]
 
 
-def _encoded(value: Any) -> bytes:
+def _encode_json(value: Any) -> bytes:
     try:
         return _encode(value)
     except UnicodeEncodeError:
@@ -230,7 +230,7 @@ def _encoded(value: Any) -> bytes:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-def _searched(turn: Turn) -> str:
+def _search_text(turn: Turn) -> str:
     """What a search should find: words, and what was called with what; of outputs only their beginning."""
     found = []
     for part in turn.parts:
@@ -239,7 +239,7 @@ def _searched(turn: Turn) -> str:
                 found.append(part.text)
             case Use():
                 found.append(
-                    f"{part.name} {part.input if isinstance(part.input, str) else _encoded(part.input).decode()}"
+                    f"{part.name} {part.input if isinstance(part.input, str) else _encode_json(part.input).decode()}"
                 )
             case Result():
                 found += [one.text[:500] for one in part.parts if isinstance(one, Text)]
@@ -339,7 +339,7 @@ class Resumed(NamedTuple):
     """Who has given it its title: `user`, `model`, or nobody."""
 
 
-def found(state: str, name: str, workspace: str) -> str:
+def find_thread(state: str, name: str, workspace: str) -> str:
     """The id of the conversation that is meant, by its name or as the `last` of a folder. Raises: ConfigError."""
     from ferrule.tools.threads.store import ThreadStore  # SQLite is for conversations that go on
 
@@ -347,7 +347,7 @@ def found(state: str, name: str, workspace: str) -> str:
     # One of its own: how long threads are kept is known only with the settings, and reading does not ask for it.
     store = ThreadStore(os.path.join(state, "threads"))
     try:
-        meant = looked_up(lambda: (store.latest(folder) or "",) if name == "last" else store.meant(name))
+        meant = read_store(lambda: (store.latest(folder) or "",) if name == "last" else store.find_ids(name))
     finally:
         store.close()
     if len(meant) > 1:
@@ -361,41 +361,41 @@ def found(state: str, name: str, workspace: str) -> str:
 
 def no_thread(name: str) -> str:
     """What to say about the name of a conversation that there is none of."""
-    what = "" if named(name) else " An id begins with T-, as T-a27930f2."
+    what = "" if parse_thread_id(name) else " An id begins with T-, as T-a27930f2."
     return (
         f"There is no conversation {name!r}.{what} `ferrule threads list --all` lists their ids, and /resume, or "
         "`ferrule chat --resume`, lets you choose one."
     )
 
 
-def unused(state: str, thread: str) -> None:
+def check_unused(state: str, thread: str) -> None:
     """Raise `ConfigError` if there is a conversation of this id already."""
     from ferrule.tools.threads.store import ThreadStore  # as above
 
     store = ThreadStore(os.path.join(state, "threads"))
     try:
-        is_there = looked_up(lambda: store.about(thread)) is not None
+        is_there = read_store(lambda: store.about(thread)) is not None
     finally:
         store.close()
     if is_there:
         raise ConfigError(f"There is a conversation {thread} already: --resume {thread} goes on with it.")
 
 
-def copied(state: str, thread: str, copy: str) -> str:
+def copy_thread(state: str, thread: str, copy: str) -> str:
     """Copy a conversation, and return the id of the copy. Raises: ConfigError."""
     from ferrule.tools.threads.store import ThreadStore  # as above
 
     store = ThreadStore(os.path.join(state, "threads"))
 
     try:
-        if not looked_up(lambda: store.copy(thread, copy)):
+        if not read_store(lambda: store.copy(thread, copy)):
             raise ConfigError("The conversation cannot be copied: the store has nothing of it.")
     finally:
         store.close()
     return copy
 
 
-def looked_up(work: Callable[[], T]) -> T:
+def read_store(work: Callable[[], T]) -> T:
     """What is in the store; where it cannot be read, the user has to do something about it. Raises: ConfigError."""
     from ferrule.system.sqlite import UnusableError  # with the store
 
@@ -405,9 +405,9 @@ def looked_up(work: Callable[[], T]) -> T:
         raise ConfigError(str(error)) from error
 
 
-def opened(store: "ThreadStore", thread: str) -> Resumed:
+def load_thread(store: "ThreadStore", thread: str) -> Resumed:
     """A session's own conversation, to go on with. Raises: ConfigError."""
-    loaded = looked_up(lambda: store.load(thread))
+    loaded = read_store(lambda: store.load(thread))
     if loaded is None:
         return resume(())
     return resume(loaded.items)._replace(workspace=loaded.about.workspace, titled_by=loaded.about.titled_by)
@@ -423,7 +423,7 @@ def below(store: "ThreadStore", parent: str, name: str) -> tuple[str, Resumed] |
         meant = store.resolve(name)
         return None if meant is None else store.load(meant)
 
-    thread = looked_up(load)
+    thread = read_store(load)
     if thread is None or thread.about.parent != parent:
         return None
     return thread.about.id, resume(thread.items)
@@ -527,11 +527,11 @@ def resume(items: "Sequence[Item]") -> Resumed:
 
 def _whole(view: ConversationView) -> ConversationView:
     """The same, valid for any model API."""
-    turns, places = _answered(view.turns)
-    return ConversationView(tuple(turns), tuple(moved(view.marks, places)), view.is_left_off)
+    turns, places = _repair_calls(view.turns)
+    return ConversationView(tuple(turns), tuple(move_marks(view.marks, places)), view.is_left_off)
 
 
-def _answered(turns: Sequence[Turn]) -> tuple[list[Turn], list[int]]:
+def _repair_calls(turns: Sequence[Turn]) -> tuple[list[Turn], list[int]]:
     """Every call has one id, one result, and every result its call, whatever could not be read or was put there.
 
     With the place that each turn has now; negative for one that is gone.
@@ -589,7 +589,7 @@ def _its_own(part: Part, waiting: dict[str, list[Use]]) -> Part | None:
 def _results(waiting: dict[str, list[Use]]) -> list[Turn]:
     """A turn that answers the calls that still wait, or none."""
     uses = [use for some in waiting.values() for use in some]
-    return [Turn("user", tuple(failed(use, RESUMED) for use in uses))] if uses else []
+    return [Turn("user", tuple(build_failure(use, RESUMED) for use in uses))] if uses else []
 
 
 def as_text(items: "Sequence[Item]", shown: Callable[[str], str] = str) -> str:
@@ -692,11 +692,11 @@ class ThreadTitle:
             model = self._model()
             if model is None:
                 return
-            said = await asyncio.wait_for(self._said(model, answer), _MOST_SECONDS)
+            said = await asyncio.wait_for(self._ask_title(model, answer), _MOST_SECONDS)
             if title := tidy(said):
                 self._keep(title)
 
-    async def _said(self, model: Model, answer: str) -> str:
+    async def _ask_title(self, model: Model, answer: str) -> str:
         prompt = _ASKED.format(prompt=self._prompt[:_MOST_PROMPT_CHARS], answer=answer[:_MOST_ANSWER_CHARS])
         asked = ModelRequest(
             model=model.model,

@@ -57,10 +57,10 @@ class Arguments:
             if name in fitted.values and name not in spoken.schema.get("properties", ()):
                 ctx.note(f"{name}: has no effect in this session.")
         values = face.completed(spoken.heard(fitted.values))
-        args = _converted(values, tool, spoken)
+        args = _convert_args(values, tool, spoken)
         if face.preprocess is not as_it_came:  # it may look at values, so they are the tool's before and after
             values = face.preprocess(values, ctx)
-            args = _converted(values, tool, spoken)
+            args = _convert_args(values, tool, spoken)
         # Rules speak of the arguments themselves, not of what they are handed on in.
         ctx.input = values["values"] if _is_raw(tool) else values
         return args
@@ -75,7 +75,7 @@ def _open(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return schema if "unevaluatedProperties" in schema else {"additionalProperties": True, **schema}
 
 
-def _converted(values: dict[str, Any], tool: AnyTool, spoken: Face) -> Args:
+def _convert_args(values: dict[str, Any], tool: AnyTool, spoken: Face) -> Args:
     try:
         return msgspec.convert(values, tool.args, strict=False)
     except msgspec.ValidationError as error:

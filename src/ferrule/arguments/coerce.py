@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
-from ferrule.arguments.input import Path, examine, shown, spelled
+from ferrule.arguments.input import Path, describe_value, examine, format_path
 from ferrule.arguments.schema import local_target
 from ferrule.core.errors import BadArguments
 
@@ -76,7 +76,7 @@ class _Mender:
             return self.mend(value, target[0], _ValuePlace(target[1], place.path, place.hops + 1))
         types = _types(schema)
         if types and not _is_of(value, types):
-            return self._retyped(value, schema, types, place)
+            return self._retype(value, schema, types, place)
         value = _whole(value, types)
         notes: tuple[str, ...] = ()
         for step in (self._members, self._items, self._all, self._any):
@@ -88,12 +88,12 @@ class _Mender:
         validator = self._validators.get(place.pointer)
         return validator is None or validator.is_valid(value)
 
-    def _retyped(self, value: Any, schema: dict[str, Any], types: tuple[str, ...], place: _ValuePlace) -> Coerced:
+    def _retype(self, value: Any, schema: dict[str, Any], types: tuple[str, ...], place: _ValuePlace) -> Coerced:
         first: Coerced | None = None
         for kind in types:
             for guess, note in self._guesses(value, kind, schema, place):
                 mended = self.mend(guess, schema, place._replace(hops=place.hops + 1))
-                mended = Coerced(mended.value, (f"{spelled(place.path)}: {note}.", *mended.notes))
+                mended = Coerced(mended.value, (f"{format_path(place.path)}: {note}.", *mended.notes))
                 if self._fits(mended.value, place):
                     return mended
                 # Unpacked text that does not fit is worth a word about its inside; an array of the caller's one
@@ -104,13 +104,13 @@ class _Mender:
 
     def _guesses(self, value: Any, kind: str, schema: dict[str, Any], place: _ValuePlace) -> Iterator[tuple[Any, str]]:
         """What the value may have been meant as, if this type is wanted, and how to say so."""
-        given = shown(value, place.path)
+        given = describe_value(value, place.path)
         if isinstance(value, str):
             guess = _read(value, kind)
             if guess is not None:
-                yield guess[0], _said(given, guess[0], place.path)
+                yield guess[0], _describe_change(given, guess[0], place.path)
         elif kind == "string" and isinstance(value, int | float) and not isinstance(value, bool):
-            yield str(value), f"read {given} as the text {shown(str(value), place.path)}"
+            yield str(value), f"read {given} as the text {describe_value(str(value), place.path)}"
         if kind == "array" and isinstance(value, str | int | float) and self._holds_scalars(schema):
             yield [value], f"took {given} as an array of one item"
 
@@ -135,7 +135,7 @@ class _Mender:
             if name in properties:
                 here = place.inside("properties", name, path=(name,))
                 if member is None and name not in required and not self._fits(None, here):
-                    notes += (f"{spelled(here.path)}: null was taken as not given.",)
+                    notes += (f"{format_path(here.path)}: null was taken as not given.",)
                     continue
                 mended = self.mend(member, properties[name], here)
             elif "patternProperties" not in schema:
@@ -253,11 +253,11 @@ def _read(text: str, kind: str) -> tuple[Any] | None:
     if kind == "null" and text == "null":
         return (None,)
     if (kind == "array" and text.startswith("[")) or (kind == "object" and text.startswith("{")):
-        return _unpacked(text)
+        return _unpack_json(text)
     return None
 
 
-def _unpacked(text: str) -> tuple[Any] | None:
+def _unpack_json(text: str) -> tuple[Any] | None:
     try:
         value = msgspec.json.decode(text)
         examine(value)
@@ -266,9 +266,9 @@ def _unpacked(text: str) -> tuple[Any] | None:
     return (value,)
 
 
-def _said(given: str, value: Any, path: Path) -> str:
+def _describe_change(given: str, value: Any, path: Path) -> str:
     if isinstance(value, dict | list):
         return f"read a string of JSON as {'an object' if isinstance(value, dict) else 'an array'}"
     if isinstance(value, bool) or value is None:
-        return f"read {given} as {shown(value)}"
-    return f"read {given} as the number {shown(value, path)}"
+        return f"read {given} as {describe_value(value)}"
+    return f"read {given} as the number {describe_value(value, path)}"

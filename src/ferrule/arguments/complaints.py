@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ferrule.arguments.input import Path, listed, named, quoted, shown, spelled
+from ferrule.arguments.input import Path, describe_value, format_names, format_path, quote_name, quote_text
 from ferrule.arguments.schema import local_target
 from ferrule.core.suggest import near
 
@@ -62,7 +62,7 @@ def lines(
     found = [misfit for error in islice(errors, LIMIT_ERRORS) for misfit in _misfits(schema, values, error)]
     takes = _takes(schema)
     found += [Misfit((name,), f"unknown parameter; {takes}", "unknown") for name in unknown]
-    found = _paired(found)
+    found = _merge_misspelled(found)
     by_path: dict[Path, list[Misfit]] = {}
     for misfit in sorted(found, key=lambda misfit: _position(schema, misfit.path)):
         by_path.setdefault(misfit.path, []).append(misfit)
@@ -75,7 +75,7 @@ def lines(
 def unknown_notes(schema: dict[str, Any], unknown: list[str]) -> Iterator[str]:
     """One sentence for each name that the schema does not know and that is left out."""
     for name in unknown[:LIMIT_LINES]:
-        yield f"{named(name)}: unknown parameter, ignored; {_takes(schema)}."
+        yield f"{quote_name(name)}: unknown parameter, ignored; {_takes(schema)}."
     if len(unknown) > LIMIT_LINES:
         yield f"{len(unknown) - LIMIT_LINES} more unknown parameters, ignored."
 
@@ -99,10 +99,10 @@ def _line(path: Path, misfits: list[Misfit]) -> str:
     # A wrong type explains the rest.
     chosen = [misfit for misfit in misfits if misfit.kind == "type"][:1] or misfits[:3]
     text = "; ".join(dict.fromkeys(misfit.problem for misfit in chosen))
-    return f"{spelled(path)}: {text}{'' if text.endswith('?') else '.'}"
+    return f"{format_path(path)}: {text}{'' if text.endswith('?') else '.'}"
 
 
-def _paired(found: list[Misfit]) -> list[Misfit]:
+def _merge_misspelled(found: list[Misfit]) -> list[Misfit]:
     """A missing parameter and an unknown one that looks like it become one line."""
     out = list(found)
     for missing in [misfit for misfit in found if misfit.kind == "required"]:
@@ -112,7 +112,7 @@ def _paired(found: list[Misfit]) -> list[Misfit]:
         }
         meant = nearest(str(name), strange)
         if meant is not None:
-            question = f"{missing.problem}; did you mean {quoted(str(name))} for {quoted(meant)}?"
+            question = f"{missing.problem}; did you mean {quote_text(str(name))} for {quote_text(meant)}?"
             out[out.index(missing)] = missing._replace(problem=question)
             out.remove(strange[meant])
     return out
@@ -124,19 +124,19 @@ def _misfits(schema: dict[str, Any], values: Any, error: "ValidationError") -> I
     if kind.name == "required":
         yield Misfit((*path, details["property"]), "required, but missing", "required")
     elif kind.name in {"additionalProperties", "unevaluatedProperties"} and "unexpected" in details:
-        yield from _unexpected(schema, error, details["unexpected"])
+        yield from _unknown_misfits(schema, error, details["unexpected"])
     elif kind.name == "falseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
         # The validator names nothing where the schema has no properties at all.
-        yield from _unexpected(schema, error, list(_at(values, error.instance_path)))
+        yield from _unknown_misfits(schema, error, list(_at(values, error.instance_path)))
     elif kind.name in {"anyOf", "oneOf"} and details.get("context") and not _fits_several(details["context"]):
         yield from _unfit_alternatives(schema, values, error, details["context"])
     elif kind.name == "type":
-        yield Misfit(path, _mistyped(details["types"], error), "type")
+        yield Misfit(path, _describe_type_error(details["types"], error), "type")
     else:
         yield Misfit(path, _problem(kind.name, details, error.instance, path), kind.name)
 
 
-def _unexpected(schema: dict[str, Any], error: "ValidationError", names: list[str]) -> Iterator[Misfit]:
+def _unknown_misfits(schema: dict[str, Any], error: "ValidationError", names: list[str]) -> Iterator[Misfit]:
     holder = _at(schema, error.schema_path[:-1])
     takes = _takes(holder) if not error.instance_path else f"it takes {_names(holder)}"
     for name in names:
@@ -156,33 +156,33 @@ def _unfit_alternatives(
     close = [branch for branch, own in zip(branches, mistyped, strict=True) if not own]
     if not close:
         types = [kind for own in mistyped for kind in own[0].kind.as_dict()["types"]]
-        yield Misfit(tuple(path), _mistyped(list(dict.fromkeys(types)), error), "type")
+        yield Misfit(tuple(path), _describe_type_error(list(dict.fromkeys(types)), error), "type")
         return
     if len(close) > 1 and all(own.kind.name == "required" for branch in close for own in branch):
-        names = dict.fromkeys(named(own.kind.as_dict()["property"]) for branch in close for own in branch)
-        yield Misfit(tuple(path), f"one of {listed(names)} is required, but missing", "alternatives")
+        names = dict.fromkeys(quote_name(own.kind.as_dict()["property"]) for branch in close for own in branch)
+        yield Misfit(tuple(path), f"one of {format_names(names)} is required, but missing", "alternatives")
         return
     for own in min(close, key=len):
         yield from _misfits(schema, values, own)
 
 
-def _mistyped(types: list[str], error: "ValidationError") -> str:
+def _describe_type_error(types: list[str], error: "ValidationError") -> str:
     wanted = " or ".join(_TYPES.get(kind, kind) for kind in types)
-    return f"must be {wanted}, not {shown(error.instance, tuple(error.instance_path))}"
+    return f"must be {wanted}, not {describe_value(error.instance, tuple(error.instance_path))}"
 
 
 def _problem(name: str, details: dict[str, Any], value: Any, path: Path) -> str:
     words = _PROBLEMS.get(name, "does not meet {keyword} of the schema")
     return words.format(
-        keyword=quoted(name),
-        given=shown(value, path),
-        choices=listed(shown(choice) for choice in details.get("options", ())),
-        expected=shown(details.get("expected_value")),
-        limit=shown(details.get("limit")),
+        keyword=quote_text(name),
+        given=describe_value(value, path),
+        choices=format_names(describe_value(choice) for choice in details.get("options", ())),
+        expected=describe_value(details.get("expected_value")),
+        limit=describe_value(details.get("limit")),
         size=len(value) if isinstance(value, str | list | dict) else 0,
-        step=shown(details.get("multiple_of")),
-        pattern=quoted(str(details.get("pattern"))),
-        form=quoted(str(details.get("format"))),
+        step=describe_value(details.get("multiple_of")),
+        pattern=quote_text(str(details.get("pattern"))),
+        form=quote_text(str(details.get("format"))),
     )
 
 
@@ -191,7 +191,7 @@ def _takes(schema: dict[str, Any]) -> str:
 
 
 def _names(schema: dict[str, Any]) -> str:
-    return listed(named(name) for name in _properties(schema)) or "no parameters"
+    return format_names(quote_name(name) for name in _properties(schema)) or "no parameters"
 
 
 def _properties(schema: Any) -> dict[str, Any]:

@@ -27,7 +27,7 @@ _SECRET = re.compile(
 )
 
 
-def shown(value: Any, path: Path = ()) -> str:
+def describe_value(value: Any, path: Path = ()) -> str:
     """The value in a few words; containers are described, and a value under a secret's name is hidden."""
     if isinstance(value, dict):
         return f"an object of {_count(len(value), 'member')}"
@@ -37,34 +37,34 @@ def shown(value: Any, path: Path = ()) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if any(isinstance(part, str) and _names_secret(part) for part in path):
         return "(hidden)"
-    return quoted(value) if isinstance(value, str) else _cut(str(value))
+    return quote_text(value) if isinstance(value, str) else _cut(str(value))
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """The text in double quotes, cut to its first characters, with what is not printable escaped."""
     # Cut first: the text may be a whole file.
     body = "".join(_visible(character) for character in text[:LIMIT_CHARACTERS])
     return f'"{body}{"…" if len(text) > LIMIT_CHARACTERS else ""}"'
 
 
-def spelled(path: Path) -> str:
+def format_path(path: Path) -> str:
     """The parameter as its caller would write it, for example `edits[2].old`."""
     parts: list[str] = []
     for part in path:
         if isinstance(part, int):
             parts.append(f"[{part}]")
         else:
-            parts.append(("." if parts else "") + named(part))
+            parts.append(("." if parts else "") + quote_name(part))
     return "".join(parts) or "The arguments"
 
 
-def named(name: str) -> str:
+def quote_name(name: str) -> str:
     """A parameter's name: as it is where it is plain and short, quoted otherwise."""
     plain = len(name) <= LIMIT_CHARACTERS and _PLAIN_NAME.fullmatch(name) and name.isprintable()
-    return name if plain else quoted(name)
+    return name if plain else quote_text(name)
 
 
-def listed(names: Iterable[str]) -> str:
+def format_names(names: Iterable[str]) -> str:
     """The names with commas between them; a long list is cut."""
     names = list(names)
     more = len(names) - LIMIT_NAMES
@@ -115,7 +115,7 @@ class ArgumentObject(NamedTuple):
 def receive(raw: dict[str, Any] | str) -> ArgumentObject:
     """The arguments as an object. The caller's own dictionary is left alone."""
     notes: list[str] = []
-    values: Any = _parsed(raw, notes) if isinstance(raw, str) else raw
+    values: Any = _parse_arguments(raw, notes) if isinstance(raw, str) else raw
     if not isinstance(values, dict):
         raise BadArguments(f"The arguments must be a JSON object, not {_kind(values)}.")
     if len(values) > NAMES_LIMIT:
@@ -123,7 +123,7 @@ def receive(raw: dict[str, Any] | str) -> ArgumentObject:
     return ArgumentObject(dict(values), tuple(notes), examine(values))
 
 
-def _decoded(text: str) -> Any:
+def _decode_json(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError):
@@ -134,7 +134,7 @@ def _decoded(text: str) -> Any:
         return json.loads(text)
 
 
-def _parsed(raw: str, notes: list[str]) -> Any:
+def _parse_arguments(raw: str, notes: list[str]) -> Any:
     text = raw.strip(_BLANKS)
     if not text:
         return {}
@@ -144,9 +144,9 @@ def _parsed(raw: str, notes: list[str]) -> Any:
         text = " " * len(opening) + text[len(opening) : -len(_FENCE)]
         notes.append("The arguments came inside a code fence, which was removed.")
     try:
-        values = _decoded(text)
+        values = _decode_json(text)
         if isinstance(values, str) and values.lstrip(_BLANKS).startswith("{"):
-            values = _decoded(values)
+            values = _decode_json(values)
             notes.append("The arguments came as JSON inside a JSON string, which was unpacked.")
     except RecursionError:
         raise _too_deep() from None
@@ -188,7 +188,7 @@ def examine(values: dict[str, Any] | list[Any]) -> bool:
                 if type(value) in _CONTAINERS:
                     deeper.append(((*path, key), value))
                 elif fault := _fault(value):
-                    raise BadArguments(f"{spelled((*path, key))}: {fault}.")
+                    raise BadArguments(f"{format_path((*path, key))}: {fault}.")
                 elif isinstance(value, float):
                     whole = whole or value.is_integer()
         if not deeper:
@@ -199,10 +199,10 @@ def examine(values: dict[str, Any] | list[Any]) -> bool:
 
 def _examine_name(name: object, path: Path) -> None:
     if type(name) is not str:
-        raise BadArguments(f"{spelled(path)}: the names of members must be strings, not {type(name).__name__}.")
+        raise BadArguments(f"{format_path(path)}: the names of members must be strings, not {type(name).__name__}.")
     if _has_lone_surrogate(name):
         raise BadArguments(
-            f"{spelled((*path, name))}: this name holds half a character and cannot be written as UTF-8."
+            f"{format_path((*path, name))}: this name holds half a character and cannot be written as UTF-8."
         )
 
 

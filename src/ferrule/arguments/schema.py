@@ -86,7 +86,9 @@ class Schema:
         Raises BadArguments, with one line per bad parameter, and ConfigError where the schema itself is bad.
         """
         came = raw if isinstance(raw, ArgumentObject) else receive(raw)
-        unknown = [name for name in came.values if name not in self._known] if self._known is not None else []
+        unknown = (
+            [name for name in came.values if name not in self._schema_names] if self._schema_names is not None else []
+        )
         if not unknown and not came.has_whole_floats and self._validator.is_valid(came.values):
             return FittedArguments(came.values, came.notes)
         return self._mend(came, unknown)
@@ -118,7 +120,7 @@ class Schema:
         return judge(self.advertised)
 
     @cached_property
-    def _known(self) -> frozenset[str] | None:
+    def _schema_names(self) -> frozenset[str] | None:
         """All names that the schema knows; None where it allows others itself or may name more elsewhere."""
         properties, required = self.advertised.get("properties"), self.advertised.get("required")
         if not isinstance(properties, dict) or any(keyword in self.advertised for keyword in _MAY_NAME_MORE):

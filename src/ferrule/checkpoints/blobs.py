@@ -130,11 +130,11 @@ class Blobs:
 
     def _files(self) -> Iterator[tuple[str, str]]:
         """Every file with its name; what was left unfinished has one that nobody needs."""
-        for upper in _listed(self._folder):
+        for upper in _list_folder(self._folder):
             place = os.path.join(self._folder, upper)
             if upper.startswith(_UNFINISHED):
                 yield place, upper
-            for lower in _listed(place):
+            for lower in _list_folder(place):
                 yield os.path.join(place, lower), upper + lower
 
     def _place(self, name: str) -> str:
@@ -233,7 +233,7 @@ def _clone(source: int, target: int) -> bool:
     return True
 
 
-def _listed(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except (FileNotFoundError, NotADirectoryError):

@@ -93,7 +93,7 @@ class Checkpoints:
         self._journal = journal
         self._folder = folder
         self._limits = limits
-        self.store = CheckpointStore(folder, limits, self._needed)
+        self.store = CheckpointStore(folder, limits, self._find_needed)
         self._tree = TreeState(roots, self.store.keep, is_tracked=is_tracked, own=own)
         self._lock = threading.RLock()
         self._is_ready = False
@@ -137,7 +137,7 @@ class Checkpoints:
             background = background or next((one.pending.entry.about for one in self._running.values()), "")
             if is_first:
                 self._load()
-            died = self._journal.interrupted()
+            died = self._journal.find_interrupted()
             background = self._record_late() or background
             since = self._look_began
             changes = self._look(hidden)
@@ -269,7 +269,7 @@ class Checkpoints:
         A look may see a file that is in place while its write is not an entry yet.
         """
         written: dict[str, str | None] = {}
-        announced = self._journal.announced()  # before the entries: a write leaves one for the other
+        announced = self._journal.read_pending()  # before the entries: a write leaves one for the other
         for entry in (*self._journal.entries(), *announced):
             if entry.time >= since:
                 written.update({file.path: file.after for file in entry.files})
@@ -287,8 +287,8 @@ class Checkpoints:
         files = [one for one in changes if not is_git_data(one.path, one.before, one.after)]
         if not files and not any(_is_telling(one.path) for one in git):
             return None
-        self.store.bring_home(changes)
-        nodes = self._counted([_node_change(one) for one in sorted(files, key=_path)])
+        self.store.keep_pinned(changes)
+        nodes = self._count_lines([_node_change(one) for one in sorted(files, key=_path)])
         git_nodes = [_node_change(one) for one in sorted([*git, *self._packed_refs(git)], key=_path)]
         tops = [
             path
@@ -296,7 +296,7 @@ class Checkpoints:
             if GIT in folder.names.folders or GIT in folder.names.files
         ]
         entry = self._journal.record(nodes, git_nodes, repositories=tops, about=about, call_id=call_id, origin=origin)
-        return told(entry)
+        return summarize_entry(entry)
 
     def _packed_refs(self, changes: list[TreeChange]) -> Iterator[TreeChange]:
         """The packed refs of the changed repositories where they are as they were: they say what others have moved."""
@@ -335,7 +335,7 @@ class Checkpoints:
         with self._lock:
             self.store.prune(self._journal.keep_days)
 
-    def _needed(self) -> Needed:
+    def _find_needed(self) -> Needed:
         seen = [one for folder in self._tree.folders.values() for one in folder.files.values()]
         past = {
             node.content
@@ -362,9 +362,12 @@ class Checkpoints:
             for late in self._late:
                 self._journal.leave(late.pending)  # the next session finds out
             self._late.clear()
-            if self._is_ready and _age_seconds(self._tidied_at) > _TIDY_SECONDS:
+            if self._is_ready and _age_seconds(self._tidy_marker) > _TIDY_SECONDS:
                 self.prune()
-                with contextlib.suppress(OSError), open(self._tidied_at, "w", encoding="ascii", opener=private) as file:
+                with (
+                    contextlib.suppress(OSError),
+                    open(self._tidy_marker, "w", encoding="ascii", opener=private) as file,
+                ):
                     file.write(f"{self.store.used_bytes}\n")
             self.store.close()
 
@@ -380,7 +383,7 @@ class Checkpoints:
             with contextlib.suppress(OSError), open_folder(root) as top, top.below((*parts, "objects")) as objects:
                 self.store.pins_of(repository).refresh(objects)
 
-    def _counted(self, nodes: list[NodeChange]) -> list[NodeChange]:
+    def _count_lines(self, nodes: list[NodeChange]) -> list[NodeChange]:
         """The same with the numbers of lines, where they are few."""
         if len(nodes) > _COUNTED_FILES:
             return nodes
@@ -414,7 +417,7 @@ class Checkpoints:
     def _load(self) -> None:
         """What an earlier session has found: what is still the same is not read again."""
         self.store.claim()
-        with contextlib.suppress(OSError, ValueError), open(self._tidied_at, encoding="ascii") as file:
+        with contextlib.suppress(OSError, ValueError), open(self._tidy_marker, encoding="ascii") as file:
             self.store.used_bytes = int(file.read())
         saved = self._saved.read()
         self._was_saved = bool(saved)
@@ -431,7 +434,7 @@ class Checkpoints:
         with contextlib.suppress(OSError):
             known = self._tree.folders
             if is_whole or len(changes) > _WHOLE_CHANGES or self._saved.is_long:
-                self._saved.write({os.fsencode(path): _saved(folder) for path, folder in known.items()})
+                self._saved.write({os.fsencode(path): _encode_folder(folder) for path, folder in known.items()})
             elif changes:
                 touched: dict[str, set[str]] = {}
                 for one in changes:
@@ -440,20 +443,20 @@ class Checkpoints:
                         touched.setdefault(one.path, set())
                 self._saved.append(
                     {
-                        os.fsencode(path): _saved(known[path], names) if path in known else None
+                        os.fsencode(path): _encode_folder(known[path], names) if path in known else None
                         for path, names in touched.items()
                     }
                 )
 
     @property
-    def _tidied_at(self) -> str:
+    def _tidy_marker(self) -> str:
         return os.path.join(self._folder, "tidied")
 
 
-def _saved(folder: SeenFolder, names: Iterable[str] | None = None) -> SavedFolder:
+def _encode_folder(folder: SeenFolder, names: Iterable[str] | None = None) -> SavedFolder:
     """A folder as it is written down, or only some of its files."""
     wanted = folder.files if names is None else names
-    files = {os.fsencode(name): _saved_file(folder.files.get(name)) for name in wanted}
+    files = {os.fsencode(name): _encode_file(folder.files.get(name)) for name in wanted}
     return SavedFolder(folder.node, files, folder.names.has_objects)
 
 
@@ -463,7 +466,7 @@ def _without_bytes(seen: NodeSnapshot) -> NodeSnapshot:
     return seen._replace(is_settled=False, node=msgspec.structs.replace(seen.node, content=content), pinned="")
 
 
-def _saved_file(seen: NodeSnapshot | None) -> SavedFile | None:
+def _encode_file(seen: NodeSnapshot | None) -> SavedFile | None:
     if seen is None:
         return None
     node = seen.node
@@ -485,19 +488,19 @@ def _origin(entry: JournalEntry) -> WriteOrigin:
 
 def _as_left(change: TreeChange, alive_at: float) -> TreeChange:
     """What a command has left that died; where somebody has written there since, that is not known."""
-    if change.after is None or change.after.kind != "file" or _changed_at(change.path) <= alive_at + _DEATH_SECONDS:
+    if change.after is None or change.after.kind != "file" or _change_time(change.path) <= alive_at + _DEATH_SECONDS:
         return change
     return change._replace(after=msgspec.structs.replace(change.after, content=UNKNOWN_CONTENT))
 
 
-def _changed_at(path: str) -> float:
+def _change_time(path: str) -> float:
     try:
         return os.lstat(path).st_ctime
     except OSError:
         return 0.0
 
 
-def told(entry: JournalEntry) -> Changes:
+def summarize_entry(entry: JournalEntry) -> Changes:
     """What an entry has changed, as whoever asked for it is told."""
     return Changes(
         files=tuple(node.path for node in entry.nodes if (node.after or node.before) is not None and _is_file(node)),

@@ -99,10 +99,12 @@ def git_moves(changes: Sequence[NodeChange], source: GitDataSource) -> tuple[Git
         top, inside, name = one.path.rpartition(f"{os.sep}{GIT}{os.sep}")
         if inside and not one.path.startswith(gone):
             by_repository.setdefault(f"{top}{os.sep}{GIT}", {})[name] = one
-    return tuple(said for repository, ones in sorted(by_repository.items()) for said in _told(repository, ones, source))
+    return tuple(
+        said for repository, ones in sorted(by_repository.items()) for said in _find_moves(repository, ones, source)
+    )
 
 
-def _told(repository: str, changes: Mapping[str, NodeChange], source: GitDataSource) -> Iterator[GitMove]:
+def _find_moves(repository: str, changes: Mapping[str, NodeChange], source: GitDataSource) -> Iterator[GitMove]:
     head = changes.get("HEAD")
     where = os.path.dirname(repository)
     if head is not None and head.before is None:
@@ -130,7 +132,7 @@ def _sides(repository: str, changes: Mapping[str, NodeChange], source: GitDataSo
     for name, one in changes.items():
         for side, packs, node in zip(loose, packed, (one.before, one.after), strict=True):
             if name == PACKED_REFS:
-                packs.update(_packed(_text(node, source)))
+                packs.update(_parse_packed_refs(_text(node, source)))
             elif (name == "HEAD" or name.startswith("refs" + os.sep)) and (text := _text(node, source).strip()):
                 side[name.replace(os.sep, "/")] = text
     for name in {*packed[0], *packed[1]} - {*loose[0], *loose[1]}:
@@ -215,7 +217,7 @@ def _index_moved(sides: _Sides, change: NodeChange, source: GitDataSource) -> It
     elif before is not None and before.tree and before.tree == _tree_before(sides, source):
         words = f"The index in {where} was written. `git reset` makes it that of HEAD, which it was before."
         yield GitMove(sides.repository, words)
-    elif before is not None and after is not None and (put := _staging(before, after)):
+    elif before is not None and after is not None and (put := _build_staging(before, after)):
         words = f"What is staged in {where} has changed. `{put.command}` stages what was staged before."
         yield GitMove(sides.repository, words, put.needs)
     else:
@@ -247,7 +249,7 @@ class _Staging(NamedTuple):
     needs: tuple[str, ...]
 
 
-def _staging(before: GitIndex, after: GitIndex) -> _Staging | None:
+def _build_staging(before: GitIndex, after: GitIndex) -> _Staging | None:
     """None where the command would be too long, or not all of it can be said: in a merge, and of odd names."""
     put = {name: one for name, one in before.files.items() if after.files.get(name) != one or not after.is_merged}
     gone = after.files.keys() - before.files.keys()
@@ -302,6 +304,6 @@ def _plain(said: str) -> str:
     return _target(said).removeprefix(_HEADS)[:40] or said[:_SHORT] or "nothing"
 
 
-def _packed(text: str) -> dict[str, str]:
+def _parse_packed_refs(text: str) -> dict[str, str]:
     lines = (line.split(" ") for line in text.splitlines() if line and line[0] not in "#^")
     return {parts[1]: parts[0] for parts in lines if len(parts) == 2}

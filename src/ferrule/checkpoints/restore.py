@@ -19,7 +19,7 @@ from ferrule.checkpoints.git_moves import GitMove, is_name
 from ferrule.checkpoints.tree import GIT, KINDS, Unlocked, folder_node, readable, set_mode
 from ferrule.core.errors import ToolFailure
 from ferrule.files.jail import Jail, JailPath
-from ferrule.files.journal import Journal, Node, NodeChange, is_git_data, unfinished_name, unkept
+from ferrule.files.journal import Journal, Node, NodeChange, is_git_data, temporary_name, unkept
 from ferrule.git.objects import Objects
 from ferrule.system.folder import Descent, Folder, describe, is_regular, marks, put_marks
 
@@ -87,9 +87,9 @@ class Restorer:
                 if wanted is not None and wanted.mode == ANY_MODE:
                     wanted = msgspec.structs.replace(wanted, mode=now.mode if now is not None else 0o644)
                 found.append(NodeChange(move.path, now, wanted))
-        return self._decided(found)._replace(by_hand=tuple(by_hand))
+        return self._plan_restore(found)._replace(by_hand=tuple(by_hand))
 
-    def _decided(self, found: Sequence[NodeChange]) -> RestorePlan:
+    def _plan_restore(self, found: Sequence[NodeChange]) -> RestorePlan:
         """What can be done without losing anything: a file that nobody has the bytes of is moved back, or stays."""
         changes: list[NodeChange] = []
         lost: list[NodeChange] = []
@@ -112,10 +112,10 @@ class Restorer:
         pending = self._journal.announce(kind, (), b"", of=of, nodes=files, git=git, about=about)
         done: list[NodeChange] = []
         try:
-            self._put(changes, unfinished_name(pending.entry.id), done)
+            self._put(changes, temporary_name(pending.entry.id), done)
             self._journal.commit(pending)
         except BaseException as error:
-            if self._roll_back(done, unfinished_name(pending.entry.id)):
+            if self._roll_back(done, temporary_name(pending.entry.id)):
                 self._journal.withdraw(pending)
             else:
                 self._journal.leave(pending)
@@ -169,26 +169,26 @@ class Restorer:
                         path=repository,
                     )
 
-    def bring_objects(self, gone: Sequence[str]) -> None:
+    def restore_objects(self, gone: Sequence[str]) -> None:
         """Put the pinned objects of removed repositories back. Raises `ToolFailure`."""
         try:
             for repository in gone:
                 objects = self._jail.place(os.path.join(repository, "objects", "pack"))
                 objects.folder(make=True).close()  # also where there is not one object
                 for name, pinned in self._checkpoints.store.pins_of(repository).files():
-                    self._bring(pinned, repository, name)
+                    self._restore_object(pinned, repository, name)
         except OSError as error:
             raise ToolFailure(
                 f"Not all objects of the repository could be brought back: {describe(error)}.", code="not-restored"
             ) from error
 
-    def _bring(self, source: str, repository: str, name: str) -> None:
+    def _restore_object(self, source: str, repository: str, name: str) -> None:
         """Put a file among the objects of a repository. Raises OSError."""
         place = self._jail.place(os.path.join(repository, "objects", *name.split("/")))
         with place.folder(make=True) as folder:
             _copy_object(source, folder, place.name)
 
-    def bring_needed(self, moved: Iterable[GitMove]) -> list[str]:
+    def restore_needed(self, moved: Iterable[GitMove]) -> list[str]:
         """Give repositories what the commands that are named need and git has let go of; notes of what failed.
 
         Nothing is written over: git takes objects that nothing leads to for none.
@@ -196,15 +196,15 @@ class Restorer:
         needs: dict[str, list[str]] = {}
         for one in moved:
             needs.setdefault(one.repository, []).extend(one.needs)
-        return [note for repository, names in needs.items() if (note := self._bring_some(repository, names))]
+        return [note for repository, names in needs.items() if (note := self._restore_missing(repository, names))]
 
-    def _bring_some(self, repository: str, names: Sequence[str]) -> str:
+    def _restore_missing(self, repository: str, names: Sequence[str]) -> str:
         pins, objects = self._checkpoints.store.pins_of(repository), os.path.join(repository, "objects")
         try:
-            if missing := pins.missing(objects, names):
+            if missing := pins.find_missing(objects, names):
                 with Objects() as reader:
-                    for path in reader.packed(pins.objects, missing):
-                        self._bring(path, repository, f"pack/{os.path.basename(path)}")
+                    for path in reader.pack(pins.objects, missing):
+                        self._restore_object(path, repository, f"pack/{os.path.basename(path)}")
         except OSError as error:
             return f"Objects that git in {repository} needs for this could not be brought back: {describe(error)}."
         lost = [name[:_SHORT] for name in names if not pins.has(name) and not pins.is_held(objects, name)]

@@ -55,12 +55,12 @@ class History:
         plan = self._restorer.plan(self._moves(entries), over=over, repositories=known if is_known else None)
         git = _together([entry.git for entry in entries])
         moved = tuple(one.words for one in git_moves(git, self._checkpoints))
-        damaged = self._journal.damaged_since(entries[0])
+        damaged = self._journal.count_damaged_since(entries[0])
         left_out = tuple(sorted(self._checkpoints.left_out.items()))
         repositories = removed_repositories(git)
         return Rewind(*plan, moved, repositories, left_out, damaged)
 
-    def back(self, prompt: int, *, over: bool = False, with_git: bool = False) -> Rewind:
+    def rewind_to(self, prompt: int, *, over: bool = False, with_git: bool = False) -> Rewind:
         """Go back to before a prompt: one write, which can itself be undone. Raises `ToolFailure`.
 
         `with_git`: repositories that were removed come back too.
@@ -73,8 +73,8 @@ class History:
             changes = (*changes, *self._restorer.repositories(unbroken, planned.repositories))
         entry = self._restorer.apply(changes, kind="rewind", about=f"to prompt {prompt}") if changes else ""
         if with_git:
-            self._restorer.bring_objects(planned.repositories)
-        failed = self._restorer.bring_needed(git_moves(_together(groups), self._checkpoints))
+            self._restorer.restore_objects(planned.repositories)
+        failed = self._restorer.restore_needed(git_moves(_together(groups), self._checkpoints))
         return planned._replace(entry=entry, moved=(*planned.moved, *failed))
 
     def _since(self, prompt: int) -> list[JournalEntry]:
@@ -111,7 +111,7 @@ class History:
             if node is not None and node.kind == "file" and not self._checkpoints.blobs.has(node.content):
                 self._rebuild(path, node.content, entries[at:])
         return [
-            Move(path, last[path], _sized(node, self._checkpoints), path in between)
+            Move(path, last[path], _fill_size(node, self._checkpoints), path in between)
             for path, (node, _) in sorted(first.items())
         ]
 
@@ -125,12 +125,12 @@ class History:
             at = 0
             for file in entry.files:
                 if file.path == path:
-                    raw = self._taken_back(entry, file, at, raw)
+                    raw = self._revert_edit(entry, file, at, raw)
                 at += file.old + file.new
         if raw is not None and fingerprint(raw) == wanted:
             self._checkpoints.blobs.put(raw, wanted)
 
-    def _taken_back(self, entry: JournalEntry, file: FileChange, at: int, raw: bytes | None) -> bytes | None:
+    def _revert_edit(self, entry: JournalEntry, file: FileChange, at: int, raw: bytes | None) -> bytes | None:
         if file.before is None:
             return None
         try:
@@ -159,7 +159,7 @@ def _before(file: FileChange) -> Node | None:
     return Node("file", ANY_MODE if file.mode is None else file.mode, file.before)
 
 
-def _sized(node: Node | None, checkpoints: Checkpoints) -> Node | None:
+def _fill_size(node: Node | None, checkpoints: Checkpoints) -> Node | None:
     """A node of an edit does not say how large its file was; an empty one has nothing to copy."""
     if node is None or node.kind != "file" or node.size:
         return node
@@ -190,7 +190,7 @@ def entry_words(entry: JournalEntry, shown: Callable[[str], str]) -> str:
     """Such as `edit of src/a.py`, or ``command `npm run fmt`: 3 files``."""
     files = files_of(entry)
     if entry.kind == "command":
-        what = counted(len(files), "file") if files or not entry.git else "only git's own data"
+        what = count_noun(len(files), "file") if files or not entry.git else "only git's own data"
         return f"command {command_words(entry)}: {what}"
     return f"{entry.kind} of {names_of(files, shown)}"
 
@@ -219,5 +219,5 @@ def names_of(paths: Sequence[str], shown: Callable[[str], str]) -> str:
     return ", ".join(map(shown, paths[:_MOST_NAMES])) + more
 
 
-def counted(count: int, noun: str) -> str:
+def count_noun(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

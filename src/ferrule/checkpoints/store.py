@@ -99,15 +99,15 @@ class ObjectPins:
     def _pin_all(self, upper: str, folder: Folder) -> None:
         kind = _PACK if upper == "pack" else _LOOSE
         target = os.path.join(self.objects, upper)
-        known = set(_listed(target))
+        known = set(_list_folder(target))
         assert folder.descriptor is not None
         for name in os.listdir(folder.descriptor):
             if kind.fullmatch(name) and name not in known:
                 self._pin(folder, name, target)
         if upper != "pack":
-            self._loose.update(upper + name for name in _listed(target))
+            self._loose.update(upper + name for name in _list_folder(target))
             return
-        for name in _listed(target):
+        for name in _list_folder(target):
             if name.endswith(".idx") and name not in self._packs:
                 with contextlib.suppress(OSError, ValueError):
                     self._packs[name] = _Pack(os.path.join(target, name))
@@ -174,7 +174,7 @@ class ObjectPins:
         # What was never its own is of the one that it borrows from.
         return not self.has(name) and any(_size(os.path.join(objects, "info", one)) > 0 for one in _BORROWING)
 
-    def missing(self, objects: str, names: Iterable[str]) -> list[str]:
+    def find_missing(self, objects: str, names: Iterable[str]) -> list[str]:
         """The pinned objects that these lead to and that the repository has no more; what it has leads to no other."""
         found: dict[str, None] = {}
         with Objects() as reader:
@@ -185,14 +185,16 @@ class ObjectPins:
                     continue
                 found[name] = None
                 if kind != "blob":
-                    left += _led_to(*reader.read_any(self.objects, name), is_long=len(name) > _SHORT_NAME)
+                    left += _find_references(*reader.read_any(self.objects, name), is_long=len(name) > _SHORT_NAME)
         return list(found)
 
     def tree_of(self, commit: str) -> str:
         """The tree of a pinned commit; empty where there is none."""
         with Objects() as reader:
             raw = reader.read(self.objects, commit, "commit") if self.has(commit) else None
-        return next((name for name, kind in _led_to("commit", raw or b"", is_long=False) if kind == "tree"), "")
+        return next(
+            (name for name, kind in _find_references("commit", raw or b"", is_long=False) if kind == "tree"), ""
+        )
 
     def prune(self, objects: str, needed: Collection[str], keep_days: float) -> None:
         """Let go of what the repository has let go of long ago, unless a file of the workspace needs it."""
@@ -201,14 +203,14 @@ class ObjectPins:
         before = time.time() - keep_days * _DAY_SECONDS
         with self._lock:
             for upper in _UPPERS:
-                for name in _listed(os.path.join(self.objects, upper)):
+                for name in _list_folder(os.path.join(self.objects, upper)):
                     if upper + name not in needed and self._let_go(upper, name, objects, before):
                         self._loose.discard(upper + name)
             held = [index for index in self._packs if os.path.lexists(os.path.join(objects, "pack", index))]
             for index in [one for one in self._packs if one not in held]:
                 if not self._is_needed(index, needed) and self._let_go("pack", index, objects, before):
                     del self._packs[index]
-                    for name in _listed(os.path.join(self.objects, "pack")):
+                    for name in _list_folder(os.path.join(self.objects, "pack")):
                         if name.startswith(index.removesuffix("idx")):
                             self._let_go("pack", name, objects, math.inf)
 
@@ -236,10 +238,10 @@ class ObjectPins:
     def files(self) -> Iterator[tuple[str, str]]:
         """Every pinned file: its name below the folder of objects, and where it is."""
         for upper in (*_UPPERS, "pack"):
-            for name in _listed(os.path.join(self.objects, upper)):
+            for name in _list_folder(os.path.join(self.objects, upper)):
                 if not name.startswith("new-"):
                     yield f"{upper}/{name}", os.path.join(self.objects, upper, name)
-        for name in _listed(self._info):
+        for name in _list_folder(self._info):
             if name in _BORROWING:
                 yield f"info/{name}", os.path.join(self._info, name)
 
@@ -294,7 +296,7 @@ def _is_sound(objects: str, name: str) -> bool:
     return algorithm(raw, usedforsecurity=False).hexdigest() == name
 
 
-def _led_to(kind: str, raw: bytes, *, is_long: bool) -> Iterator[tuple[str, str]]:
+def _find_references(kind: str, raw: bytes, *, is_long: bool) -> Iterator[tuple[str, str]]:
     """The objects that another one names, each with its kind where that is known."""
     if kind == "tree":
         for _, (mode, name) in entries(raw, is_long=is_long):
@@ -320,7 +322,7 @@ def _size(path: str) -> int:
         return 0
 
 
-def _listed(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except OSError:
@@ -397,7 +399,7 @@ class CheckpointStore:
         finally:
             os.close(descriptor)
         content = hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).hexdigest()
-        if pinned := self._pinned(hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False)):
+        if pinned := self._find_pin(hashlib.sha1(b"blob %d\0" % len(raw) + raw, usedforsecurity=False)):
             return FileFingerprint(content, pinned)
         if not self.blobs.has(content, len(raw)):
             self._make_room(len(raw), path)
@@ -411,7 +413,7 @@ class CheckpointStore:
         while piece := os.read(descriptor, 1 << 20):
             digest.update(piece)
             name.update(piece)
-        if pinned := self._pinned(name):
+        if pinned := self._find_pin(name):
             return FileFingerprint(digest.hexdigest(), pinned)
         if self.blobs.has(digest.hexdigest(), size):
             self._relied.add(digest.hexdigest())
@@ -424,14 +426,14 @@ class CheckpointStore:
         with self._lock:
             kept = self.keep(folder, name, path, status)
             if kept.pinned and not self.blobs.has(kept.content):
-                self.bring_home([TreeChange(path, Node("file", content=kept.content), None, kept.pinned)])
+                self.keep_pinned([TreeChange(path, Node("file", content=kept.content), None, kept.pinned)])
             return kept.content
 
     def read(self, node: Node) -> bytes | None:
         """The bytes of a file as it was; None where they were not kept, or are damaged."""
         return self.blobs.read(node.content) if node.kind == "file" and not node.is_unkept else None
 
-    def bring_home(self, changes: Iterable[TreeChange]) -> None:
+    def keep_pinned(self, changes: Iterable[TreeChange]) -> None:
         """Keep the bytes themselves of what was only pinned: an entry needs them for longer than git does."""
         pinned = [one for one in changes if one.pinned and one.before is not None]
         if not pinned:
@@ -484,7 +486,7 @@ class CheckpointStore:
         finally:
             share_lock(self._claimed)
 
-    def _pinned(self, name: "hashlib._Hash") -> str:
+    def _find_pin(self, name: "hashlib._Hash") -> str:
         wanted = name.hexdigest()
         return wanted if any(pins.holds(wanted) for pins in self._pins.values()) else ""
 

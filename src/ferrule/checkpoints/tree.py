@@ -281,7 +281,7 @@ class TreeState:
         for root in self._roots:
             with Descent(root) as descent:
                 self._walk(descent, root, root, found, changes)
-        return self._ended(found, changes, self.folders.keys() - found.keys())
+        return self._finish_look(found, changes, self.folders.keys() - found.keys())
 
     def _look_at(self, touched: InotifyChanges, hidden: frozenset[str]) -> list[TreeChange]:
         """Look at those folders in which something has happened, and at all in those that have come."""
@@ -319,22 +319,22 @@ class TreeState:
         for path in [one for one in found if is_below(one, left)] if left else ():
             self._count -= len(found.pop(path).files) + 1
             taken.add(path)
-        return self._ended(found, changes, taken - found.keys())
+        return self._finish_look(found, changes, taken - found.keys())
 
-    def _ended(
+    def _finish_look(
         self,
         found: dict[str, SeenFolder],
         changes: list[TreeChange],
         gone: AbstractSet[str],
     ) -> list[TreeChange]:
         for path in gone:
-            changes += _gone(path, self.folders[path])
+            changes += _deletions(path, self.folders[path])
             if self._watch is not None:
                 self._watch.drop(path)
         if gone:
             self._forget(gone, ())
         self.folders = found
-        changes = _merged(changes)
+        changes = _merge_changes(changes)
         # What is looked into for the first time was there before, and what is not any more is still there.
         closed = self._closed_before | self._closed
         return [one for one in changes if not is_below(one.path, closed)] if closed else changes
@@ -375,12 +375,12 @@ class TreeState:
                 raise InterruptedError
             try:
                 self._unlock(way, path)
-                with way.descent.opened(path) as folder:
+                with way.descent.hold_open(path) as folder:
                     one = self._folder(path, folder, way, changes)
             except BlobStoreError:
                 raise
             except OSError as error:
-                self._failed(path, error, found, changes)
+                self._handle_error(path, error, found, changes)
                 continue
             if one is not None:
                 found[path] = one
@@ -395,7 +395,7 @@ class TreeState:
             parts = os.path.relpath(path, way.root).split(os.sep)
             way.unlocked.open_way(way.root, () if path == way.root else parts)
 
-    def _failed(self, path: str, error: OSError, found: dict[str, SeenFolder], changes: list[TreeChange]) -> None:
+    def _handle_error(self, path: str, error: OSError, found: dict[str, SeenFolder], changes: list[TreeChange]) -> None:
         """What cannot be looked into is taken for what it was; what is gone is gone."""
         if isinstance(error, FileNotFoundError | NotADirectoryError) or error.errno in Descent.LINKED:
             return
@@ -426,7 +426,7 @@ class TreeState:
         if known is None or known.node != node:
             changes.append(TreeChange(path, None if known is None else known.node, node))
         mark = (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
-        names = known.names if known is not None and known.stamp == mark else self._listed(path, folder)
+        names = known.names if known is not None and known.stamp == mark else self._list_folder(path, folder)
         for name in names.remade:
             self.left_out[os.path.join(path, name)] = MADE_AGAIN
             self._closed.add(os.path.join(path, name))
@@ -446,7 +446,7 @@ class TreeState:
             except OSError:
                 self.close()
 
-    def _listed(self, path: str, folder: int) -> FolderContents:
+    def _list_folder(self, path: str, folder: int) -> FolderContents:
         names, folders = [], []
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -496,7 +496,7 @@ class TreeState:
             ):
                 files[name] = known
                 continue
-            seen = self._seen(at, name, status, known)
+            seen = self._snapshot_node(at, name, status, known)
             if seen is None:
                 continue
             files[name] = seen
@@ -510,7 +510,7 @@ class TreeState:
             changes += [TreeChange(os.path.join(at.path, name), seen.node, None, seen.pinned) for name, seen in gone]
         return files
 
-    def _seen(
+    def _snapshot_node(
         self, at: "_OpenFolder", name: str, status: os.stat_result, known: NodeSnapshot | None
     ) -> NodeSnapshot | None:
         path, kept, content = os.path.join(at.path, name), FileFingerprint(""), ""
@@ -522,7 +522,7 @@ class TreeState:
             if kind == "file" and path in self._hidden:
                 raise _HiddenError  # it is kept as soon as somebody may change it
             if kind == "file":
-                kept, status = self._kept(at, name, status, known)
+                kept, status = self._keep_file(at, name, status, known)
                 content = kept.content
                 if kept.why:
                     self.left_out[path] = kept.why
@@ -540,7 +540,7 @@ class TreeState:
         node = Node(kind, stat.S_IMODE(status.st_mode), content, size, status.st_uid, status.st_gid)
         return NodeSnapshot(status.st_ctime_ns, status.st_ino, status.st_size, is_settled, node, kept.pinned)
 
-    def _kept(
+    def _keep_file(
         self, at: "_OpenFolder", name: str, status: os.stat_result, known: NodeSnapshot | None
     ) -> tuple[FileFingerprint, os.stat_result]:
         """Keep a file, also one that its owner has closed; with it comes what it is like then."""
@@ -588,7 +588,7 @@ def _is_only_known(one: NodeSnapshot, other: NodeSnapshot) -> bool:
     return one.node.is_unkept or other.node.is_unkept
 
 
-def _merged(changes: list[TreeChange]) -> list[TreeChange]:
+def _merge_changes(changes: list[TreeChange]) -> list[TreeChange]:
     """One change a path: where a folder became a file, it went as the one and came as the other."""
     by_path: dict[str, TreeChange] = {}
     for one in changes:
@@ -624,7 +624,7 @@ def _inside(folder: str) -> Sequence[str]:
     return [name for name in ("CMakeCache.txt", ".ninja_log", "pyvenv.cfg") if os.path.lexists(f"{folder}/{name}")]
 
 
-def _gone(path: str, folder: SeenFolder) -> Iterator[TreeChange]:
+def _deletions(path: str, folder: SeenFolder) -> Iterator[TreeChange]:
     yield TreeChange(path, folder.node, None)
     for name, seen in folder.files.items():
         yield TreeChange(os.path.join(path, name), seen.node, None, seen.pinned)

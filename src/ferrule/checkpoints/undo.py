@@ -66,7 +66,7 @@ class Undo:
         self._writer = writer
         self._restorer = restorer
 
-    def back(
+    def undo_last(
         self,
         path: str | None = None,
         allowed: Callable[[JournalEntry], bool] | None = None,
@@ -93,7 +93,7 @@ class Undo:
             return self._preview(entry)
         return self._writer.preview(_paths(entry), self._plan(entry, forward=False), of=entry)
 
-    def again(self, path: str | None = None) -> Undone:
+    def redo_last(self, path: str | None = None) -> Undone:
         """Redo the last write that was undone, of one file or of all."""
         return self._step(self._last(path, forward=True), forward=True)
 
@@ -151,7 +151,7 @@ class Undo:
 
         def plan(found: Contents) -> Contents:
             return {
-                file.path: _restored(file, sides[file.path], found[file.path], kind=kind, forward=forward)
+                file.path: _other_side(file, sides[file.path], found[file.path], kind=kind, forward=forward)
                 for file in entry.files
             }
 
@@ -159,15 +159,15 @@ class Undo:
 
     def _preview(self, entry: JournalEntry) -> Preview:
         """What undoing a command would change, as far as it can be shown."""
-        found = self._planned(entry, forward=False)
-        _, checkpoints = self._putting_back()
+        found = self._plan_restore(entry, forward=False)
+        _, checkpoints = self._require_restorer()
         return tuple(
-            Previewed(one.path, _shown(one.before, checkpoints), _shown(one.after, checkpoints))
+            Previewed(one.path, _read_node(one.before, checkpoints), _read_node(one.after, checkpoints))
             for one in found.changes
             if _is_shown(one.before) and _is_shown(one.after)
         )
 
-    def _putting_back(self) -> "tuple[Restorer, Checkpoints]":
+    def _require_restorer(self) -> "tuple[Restorer, Checkpoints]":
         if self._restorer is None:
             raise ToolFailure(
                 "What commands changed cannot be taken back here: nothing is kept of it (checkpoints.keep). "
@@ -176,10 +176,10 @@ class Undo:
             )
         return self._restorer()
 
-    def _planned(self, entry: JournalEntry, *, forward: bool) -> "RestorePlan":
+    def _plan_restore(self, entry: JournalEntry, *, forward: bool) -> "RestorePlan":
         from ferrule.checkpoints.restore import Move  # for who takes a command back
 
-        restorer, _ = self._putting_back()
+        restorer, _ = self._require_restorer()
         moves = (
             Move(one.path, one.before, one.after) if forward else Move(one.path, one.after, one.before)
             for one in entry.nodes
@@ -199,8 +199,8 @@ class Undo:
     def _step_nodes(self, entry: JournalEntry, *, forward: bool, with_git: bool) -> Undone:
         """Put back what a command has changed, or put it there again."""
         kind = "redo" if forward else "undo"
-        restorer, checkpoints = self._putting_back()
-        found = self._planned(entry, forward=forward)
+        restorer, checkpoints = self._require_restorer()
+        found = self._plan_restore(entry, forward=forward)
         changes, notes = (
             found.changes,
             [f"{path} could not be brought back: its bytes were not kept." for path in found.lost],
@@ -220,11 +220,11 @@ class Undo:
         else:
             self._journal.note(kind, of=entry.id)
         if gone and with_git and not forward:
-            restorer.bring_objects(gone)
-        notes += restorer.bring_needed(moved)
+            restorer.restore_objects(gone)
+        notes += restorer.restore_needed(moved)
         shown = [one for one in changes if _is_shown(one.before) and _is_shown(one.after)]
-        before = {one.path: _shown(one.before, checkpoints) for one in shown}
-        after = {one.path: _shown(one.after, checkpoints) for one in shown}
+        before = {one.path: _read_node(one.before, checkpoints) for one in shown}
+        after = {one.path: _read_node(one.after, checkpoints) for one in shown}
         return Undone(before, after, entry, tuple(notes), tuple(one.path for one in changes))
 
     def _step(
@@ -254,7 +254,7 @@ def _is_shown(node: Node | None) -> bool:
     return node is None or (node.kind == "file" and node.size <= _SHOWN_BYTES)
 
 
-def _shown(node: Node | None, checkpoints: "Checkpoints") -> bytes | None:
+def _read_node(node: Node | None, checkpoints: "Checkpoints") -> bytes | None:
     if node is None:
         return None
     return checkpoints.read(node) if node.size else b""
@@ -270,7 +270,7 @@ def _sides(files: Sequence[FileChange], payload: bytes) -> dict[str, tuple[bytes
     return out
 
 
-def _restored(
+def _other_side(
     file: FileChange, sides: tuple[bytes, bytes], now: bytes | None, *, kind: str, forward: bool
 ) -> bytes | None:
     """The other side of a change, or a refusal when the file is not the one that the change left."""
@@ -281,7 +281,7 @@ def _restored(
     if found != expected:
         raise ToolFailure(
             f"Cannot {kind}: {file.path} was changed since by something else, and those changes would be lost. "
-            f"Nothing was changed.{_recorded(file, sides, forward=forward)}",
+            f"Nothing was changed.{_render_change(file, sides, forward=forward)}",
             code="changed-since",
             path=file.path,
         )
@@ -299,7 +299,7 @@ def _restored(
     return result
 
 
-def _recorded(file: FileChange, sides: tuple[bytes, bytes], *, forward: bool) -> str:
+def _render_change(file: FileChange, sides: tuple[bytes, bytes], *, forward: bool) -> str:
     """The change that was not made, so that it can be made by hand."""
     from ferrule.files.diff import diff  # only a refusal pays for it
 
@@ -356,7 +356,7 @@ class DraftWriter(Writer):
         moved: Mapping[str, str] = MappingProxyType({}),
         agreed: Preview | None = None,
     ) -> TransactionResult:
-        kept = self._kept(paths, plan)
+        kept = self._restrict_plan(paths, plan)
         return super().apply(paths, kept, kind=kind, call_id=call_id, of=of, moved=moved, agreed=agreed)
 
     def preview(
@@ -367,9 +367,9 @@ class DraftWriter(Writer):
         of: JournalEntry | None = None,
         moved: Mapping[str, str] = MappingProxyType({}),
     ) -> Preview:
-        return super().preview(paths, self._kept(paths, plan), of=of, moved=moved)
+        return super().preview(paths, self._restrict_plan(paths, plan), of=of, moved=moved)
 
-    def _kept(self, paths: Sequence[str], plan: Plan) -> Plan:
+    def _restrict_plan(self, paths: Sequence[str], plan: Plan) -> Plan:
         """The plan, where it is for the draft alone and leaves it there."""
         others = [path for path in paths if path != self._path]
         if others:
@@ -467,7 +467,7 @@ class Drafts:
     def original(self, path: str) -> bytes | None:
         return self._drafts[path].original
 
-    def changed(self) -> dict[str, bytes]:
+    def find_changed(self) -> dict[str, bytes]:
         """The drafts that differ from what they began as."""
         out = {}
         for path, draft in self._drafts.items():
@@ -504,10 +504,10 @@ class Drafts:
 
     def sweep(self) -> None:
         """Remove what killed processes have left."""
-        for path in self._abandoned():
+        for path in self._find_abandoned():
             _remove(path)
 
-    def _abandoned(self) -> Iterator[str]:
+    def _find_abandoned(self) -> Iterator[str]:
         try:
             names = os.listdir(self._folder)
         except FileNotFoundError:

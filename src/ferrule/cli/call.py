@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from ferrule.cli.codes import DONE
-from ferrule.cli.options import as_text, engine_options, exit_code, finish, open_engine, show_report, tools, typed_in
+from ferrule.cli.options import as_text, engine_options, exit_code, finish, open_engine, read_stdin, show_report, tools
 from ferrule.cli.show import plain
 from ferrule.core.call import Call, Reply
 from ferrule.core.errors import ToolFailure
@@ -35,7 +35,7 @@ def command(name: str, arguments: str, *, as_json: bool, **session: Any) -> int:
       ferrule call read_file '{"file_path": "a.py", "limit": 20}' --dialect codex
       ferrule call apply_patch - --model gpt-5.2 --yes < fix.patch
     """
-    text = typed_in() if arguments == "-" else as_text(os.fsencode(arguments), "The JSON")
+    text = read_stdin() if arguments == "-" else as_text(os.fsencode(arguments), "The JSON")
     reply = finish(_call(Call(name, text), session))
     if as_json:
         click.echo(msgspec.json.encode(reply.as_dict()))
@@ -93,7 +93,7 @@ def exec_command(*, timing: bool, plan: bool, **session: Any) -> int:
         | ferrule exec --timing
       ferrule exec --model claude-opus-4-5 --yes < read-then-edit.jsonl
     """
-    calls = read_calls(typed_in())
+    calls = read_calls(read_stdin())
     if plan:
         try:
             batches = finish(_plan(calls, session))

@@ -10,7 +10,7 @@ import click
 
 from ferrule.cli.codes import USAGE
 from ferrule.cli.options import NO_ID, Prompted, finish, limit_options, session_options, take_limits, thread_ids
-from ferrule.cli.session_flags import FITTING, FLAGS, Fitting, SessionFlags, fitting_options, session_flags
+from ferrule.cli.session_flags import FITTING, FLAGS, Fitting, SessionFlags, add_fitting_options, session_flags
 from ferrule.permissions.ask import YES, Answer, Nobody, Question
 from ferrule.settings.schema import load_settings, state_folder
 
@@ -49,7 +49,7 @@ _MISSING = "ferrule: the terminal needs two more packages: pip install 'ferrule[
     help="Play a recorded conversation; the same as --model scripted:FILE.",
 )
 @limit_options
-@fitting_options
+@add_fitting_options
 @session_flags
 @session_options
 def command(
@@ -105,9 +105,9 @@ async def _talk(wishes: dict[str, Any], resume: str, record: str, first: str | N
     opened.ask = _asker(wishes.get("answer"), front, chat)
     _complete(front, chat)
     if first and first.strip():
-        chat.heard(first)
+        chat.submit_line(first)
     chat.answer = wishes.get("answer") or ""
-    code = await front.during(chat.talk)
+    code = await front.run_chat(chat.talk)
     if farewell := chat.farewell.lines(front.width):
         front.print_lines((), *farewell)
     return code
@@ -212,10 +212,10 @@ def _asker(answer: str | None, front: "TalkFrontend", chat: Any) -> "Asker":
     if answer == "deny":
         return Nobody()
     person = InPerson(front, markdown=chat.markdown)
-    person.on_shown = chat.lines.seen
+    person.on_shown = chat.lines.mark_seen
     person.on_asked = lambda summary: setattr(front, "subject", summary)
-    person.on_waiting = chat.lines.asked
-    person.on_printed = lambda: chat.lines.printed("question")
+    person.on_waiting = chat.lines.mark_asked
+    person.on_printed = lambda: chat.lines.mark_printed("question")
     if answer != "yes":
         return person
 

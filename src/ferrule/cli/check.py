@@ -21,15 +21,22 @@ from ferrule.cli.options import StoppedError, asker_of, exit_code, finish, open_
 from ferrule.cli.show import paint
 from ferrule.core.call import Call, Reply
 from ferrule.core.errors import ToolFailure
-from ferrule.dialects.amp.reports import blocks, covered, looked_in, none_of, row, summed_up
-from ferrule.dialects.amp.reports import looked_in as in_files
+from ferrule.dialects.amp.reports import (
+    blocks,
+    describe_places,
+    explain_covering_checks,
+    explain_none_run,
+    row,
+    summarize_run,
+)
+from ferrule.dialects.amp.reports import describe_places as in_files
 from ferrule.engine.engine import Engine
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.models.catalog import VARIABLE, choose
 from ferrule.models.model import ModelError
 from ferrule.output.clean import clean
-from ferrule.permissions.ask import Answer, Asker, Nobody, Question, stated, visible
+from ferrule.permissions.ask import Answer, Asker, Nobody, Question, end_sentence, visible
 from ferrule.tools.checks.outcomes import Check, Checked, CheckRun, CheckWatch
 from ferrule.tools.lsp.outcomes import Problem
 
@@ -96,7 +103,7 @@ class Show(CheckWatch):
         finally:
             self._wipe()
 
-    async def asked(self, asker: Asker, question: Question) -> Answer:
+    async def ask_person(self, asker: Asker, question: Question) -> Answer:
         """Have a person asked; the line stays away meanwhile."""
         self._wipe()
         self._asked += 1
@@ -109,11 +116,11 @@ class Show(CheckWatch):
         """What is wrong, the sum of it, and what else is to be known."""
         assert self.run is not None
         if not self.run.checks:
-            click.echo(clean(nothing(self.run)), err=True)
+            click.echo(clean(explain_no_checks(self.run)), err=True)
         else:
             for block in blocks(self.run):
                 click.echo(f"\n{clean(block)}")
-            click.echo(("\n" if len(self.run.checks) > 1 or failed(self.run) else "") + summed_up(self.run))
+            click.echo(("\n" if len(self.run.checks) > 1 or has_failures(self.run) else "") + summarize_run(self.run))
         for note in reply.notes:
             click.echo(f"note: {note}", err=True)
 
@@ -159,42 +166,42 @@ class CheckAsker:
         self._show = show
 
     async def ask(self, question: Question) -> Answer:
-        answer = await self._show.asked(self.behind, question)
+        answer = await self._show.ask_person(self.behind, question)
         if isinstance(self.behind, Nobody) and question.kind == "call" and not answer.allow:
-            return Answer(allow=False, message=_unasked(question))
+            return Answer(allow=False, message=_explain_refusal(question))
         return answer
 
 
-def _unasked(question: Question) -> str:
+def _explain_refusal(question: Question) -> str:
     """That nobody can be asked, and which rules would have made it needless."""
     commands = [access.key for access in question.touches if access.kind == "command"]
     rules = question.proposals or tuple(f"Bash({command})" for command in commands if command in question.why)
     named = ", ".join(f'"{visible(rule)}"' for rule in rules[:_MOST_RULES])
     how = f"; permissions.allow = [{named}] in your settings lets such commands run without a question" if named else ""
     return (
-        f"Nobody can be asked, so this was not allowed: {stated(question.summary)}"
+        f"Nobody can be asked, so this was not allowed: {end_sentence(question.summary)}"
         f"{question.why} --yes allows it this time{how}."
     )
 
 
-def nothing(run: CheckRun) -> str:
+def explain_no_checks(run: CheckRun) -> str:
     """Why there was nothing to run, to a person."""
     if run.why_unreviewed:
         how = "" if "model" not in run.why_unreviewed else " Name one with --model, or in the setting models.default."
-        return f"{none_of(run)}{how}"
+        return f"{explain_none_run(run)}{how}"
     if run.known:
-        return none_of(run)
+        return explain_none_run(run)
     if run.covering:
         return above(run.covering)
-    return f"No checks were found{looked_in(run.looked_in)}. Name your own in the setting checks.commands."
+    return f"No checks were found{describe_places(run.looked_in)}. Name your own in the setting checks.commands."
 
 
 def above(names: Sequence[str]) -> str:
     """Where a folder has no checks of its own, though there are some, to a person."""
-    return f"{covered(names)} Leave --path out to run them."
+    return f"{explain_covering_checks(names)} Leave --path out to run them."
 
 
-def failed(run: CheckRun) -> bool:
+def has_failures(run: CheckRun) -> bool:
     """Is there one of which nobody can say that it passed? A review that had nothing to look at is none."""
     return any(
         one.status not in {"passed", "skipped"} or (one.status == "skipped" and one.check.kind != "review")
@@ -204,7 +211,7 @@ def failed(run: CheckRun) -> bool:
 
 def as_data(run: CheckRun, reply: Reply | None) -> dict[str, Any]:
     """All of it, for programs; without a reply it was interrupted."""
-    status = "nothing-found" if not run.checks else "failed" if failed(run) else "passed"
+    status = "nothing-found" if not run.checks else "failed" if has_failures(run) else "passed"
     out: dict[str, Any] = {
         "status": status if reply is not None else "interrupted",
         "seconds": round(run.seconds, 3),
@@ -298,7 +305,7 @@ def command(
     # Words that no family has are always among them: then the call is understood as it is meant, without a note.
     given = {key: value for key, value in values.items() if value is not None}
     if only_list:
-        return finish(_listed(names, path, session, as_json=as_json))
+        return finish(_list_checks(names, path, session, as_json=as_json))
     show = Show(is_quiet=as_json)
     try:
         reply = finish(_run(given, session, show))
@@ -322,7 +329,7 @@ def _code(show: Show, reply: Reply) -> int:
     if show.run is None or reply.status != "done":
         said = reply.error.error_code if reply.error is not None else None
         return _CODES.get(said or "", exit_code([reply]))
-    return USAGE if not show.run.checks else FAILED if failed(show.run) else DONE
+    return USAGE if not show.run.checks else FAILED if has_failures(show.run) else DONE
 
 
 def _print(show: Show, reply: Reply, *, as_json: bool) -> None:
@@ -349,12 +356,12 @@ def _unread(code: int) -> int:
     return code
 
 
-async def _listed(names: Sequence[str], path: str, session: dict[str, Any], *, as_json: bool) -> int:
+async def _list_checks(names: Sequence[str], path: str, session: dict[str, Any], *, as_json: bool) -> int:
     """What there is, without running any of it."""
     async with open_engine(**{**session, "model": None}, lazy=True) as engine:
         _warn(engine.warnings)
         try:
-            known = _known(engine, path, names)
+            known = _find_checks(engine, path, names)
         except ToolFailure as error:
             click.echo(clean(error.message), err=True)
             return _CODES.get(error.code or "", USAGE)
@@ -385,12 +392,12 @@ def _warn(sentences: Sequence[str]) -> None:
         click.echo(f"warning: {clean(sentence)}", err=True)
 
 
-def _known(engine: Engine, path: str, names: Sequence[str]) -> "Known":
-    from ferrule.tools.checks.choice import as_folder, known
+def _find_checks(engine: Engine, path: str, names: Sequence[str]) -> "Known":
+    from ferrule.tools.checks.choice import as_folder, find_known
 
     jail, guard = engine.need(Jail), engine.need(Guard)
-    whole = known(as_folder(path, jail.real(path or "."), jail, guard), jail, guard, engine.settings.checks)
-    return whole.named(names, jail.folder) if names else whole
+    whole = find_known(as_folder(path, jail.real(path or "."), jail, guard), jail, guard, engine.settings.checks)
+    return whole.select(names, jail.folder) if names else whole
 
 
 def _line(check: Check, width: int, root: str) -> str:
@@ -408,7 +415,7 @@ async def _run(given: dict[str, Any], session: dict[str, Any], show: Show) -> Re
     assert this is not None
     show.give_up = this.cancel
     try:
-        async with _opened(given, session, show) as engine:
+        async with _open_check_engine(given, session, show) as engine:
             _warn(engine.warnings)
             show.root = engine.jail.folder
             engine.give("CheckWatch", lambda: show)
@@ -431,7 +438,7 @@ async def _with_others(reply: Reply, given: dict[str, Any], engine: Engine) -> R
     if reply.error is None or reply.error.error_code != "denied-by-rule":
         return reply
     try:
-        found = _known(engine, given["path"], given["only"]).found
+        found = _find_checks(engine, given["path"], given["only"]).found
     except ToolFailure:  # the folder itself is denied
         return reply
     checks = (*found.checks, *(found.others if given["only"] else ()))
@@ -454,7 +461,7 @@ def _has_model(settings: "Models") -> bool:
 
 
 @contextlib.asynccontextmanager
-async def _opened(given: dict[str, Any], session: dict[str, Any], show: Show) -> "AsyncIterator[Engine]":
+async def _open_check_engine(given: dict[str, Any], session: dict[str, Any], show: Show) -> "AsyncIterator[Engine]":
     """An engine; where there are reviews to do and a model for them, that of a session with it."""
     session["dialect"] = session["dialect"] or _DIALECT
     ask = CheckAsker(asker_of(session["answer"], many=False), show)

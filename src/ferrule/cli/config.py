@@ -24,7 +24,7 @@ from ferrule.core.suggest import near
 from ferrule.dialects.dialect import load_dialect
 from ferrule.engine.build import check_folders, layers_of
 from ferrule.permissions import decision
-from ferrule.settings.layers import LayerFile, Name, described, layered, project_path, value_of
+from ferrule.settings.layers import LayerFile, Name, list_settings, merge_layers, project_path, value_of
 from ferrule.settings.schema import Settings, managed_path, read_settings, settings_path, state_folder
 
 _VARIABLES = (
@@ -121,7 +121,7 @@ def set_value(key: str, value: str, *, project: bool, workspace: str) -> int:
     check_folders(workspace)
     parts = key_path(key)
     if parts is None:
-        raise click.UsageError(_unknown(key, [name for name, _ in described()]))
+        raise click.UsageError(_unknown(key, [name for name, _ in list_settings()]))
     file = SettingsFile(workspace, of_project=project)
     file.write(with_value(file, parts, value))
     click.echo(f"{key} is set in {file.path}.")
@@ -144,7 +144,7 @@ def unset(key: str, *, project: bool, workspace: str) -> int:
     check_folders(workspace)
     parts = key_path(key)
     if parts is None:
-        raise click.UsageError(_unknown(key, [name for name, _ in described()]))
+        raise click.UsageError(_unknown(key, [name for name, _ in list_settings()]))
     file = SettingsFile(workspace, of_project=project)
     file.write(without(file, parts))
     row = next((one for one in _rows(layers_of(workspace, state_folder()), workspace) if one["key"] == key), None)
@@ -182,7 +182,7 @@ def path(*, workspace: str) -> int:
     return DONE
 
 
-def known_keys() -> list[str]:
+def list_setting_keys() -> list[str]:
     """Every setting by its whole name. Raises ConfigError where the settings cannot be read."""
 
     return [row["key"] for row in _rows(layers_of(".", state_folder()), ".")]
@@ -196,7 +196,7 @@ def _unknown(key: str, known: list[str]) -> str:
 def _rows(whole: Any, workspace: str) -> list[dict[str, Any]]:
 
     rows = []
-    for key, _ in described():
+    for key, _ in list_settings():
         rows += _members(key, value_of(whole.settings, key), whole.origins)
     for layer in ("project", "managed"):
         for key in ("permissions.allow", "permissions.ask", "permissions.deny", "hooks", "mcp.servers"):
@@ -211,19 +211,19 @@ def _members(key: str, value: Any, origins: Any, otherwise: str = "default") -> 
     origin = origins.get(key, otherwise)
     if isinstance(value, dict) and value:
         return [row for name, held in value.items() for row in _members(f"{key}.{name}", held, origins, origin)]
-    return [{"key": key, "value": _shown(msgspec.to_builtins(value)), "from": origin}]
+    return [{"key": key, "value": _mask_value(msgspec.to_builtins(value)), "from": origin}]
 
 
-def _shown(value: Any) -> Any:
+def _mask_value(value: Any) -> Any:
     """A value as it may be shown: what is handed to a server may be a secret, and so may be who asks in an address."""
     if isinstance(value, dict):
         held = {name: member for name, member in value.items() if member not in ({}, (), [], "", None, False)}
         secret = ("env", "headers")
-        return {name: _masked(member) if name in secret else _shown(member) for name, member in held.items()}
+        return {name: _mask_members(member) if name in secret else _mask_value(member) for name, member in held.items()}
     return _PASSWORD.sub("…", value) if isinstance(value, str) else value
 
 
-def _masked(values: dict[str, str]) -> dict[str, str]:
+def _mask_members(values: dict[str, str]) -> dict[str, str]:
     return {name: text if "${" in text else "…" for name, text in values.items()}
 
 
@@ -250,7 +250,7 @@ class SettingsFile:
 
     def settings(self, text: str) -> Settings:
         """What the text says. Raises ConfigError if these are no settings that this file may hold."""
-        whole = layered([LayerFile(self.layer, self.path, text.encode())])
+        whole = merge_layers([LayerFile(self.layer, self.path, text.encode())])
         if whole.warnings:
             raise ConfigError(whole.warnings[0])
         return whole.settings
@@ -289,7 +289,8 @@ def key_path(key: str) -> list[str] | None:
         parts.append(part)
     name = ".".join(parts)
     is_known = any(
-        name == known or (isinstance(default, dict) and name.startswith(f"{known}.")) for known, default in described()
+        name == known or (isinstance(default, dict) and name.startswith(f"{known}."))
+        for known, default in list_settings()
     )
     return parts if held == 0 and is_known else None
 
@@ -304,7 +305,7 @@ def with_value(file: SettingsFile, parts: Sequence[str], value: str) -> str:
         file.settings(before)
     first: ConfigError | None = None
     for candidate in _candidates(value):
-        after = _changed(before, parts, candidate)
+        after = _set_toml_value(before, parts, candidate)
         try:
             held = file.settings(after)
         except ConfigError as error:
@@ -354,13 +355,13 @@ def _plain(error: ConfigError, key: str, value: str) -> ConfigError:
 
 def check_meaning(settings: Settings, key: str = "") -> None:
     """Raises ConfigError if the value of one setting, or of any, is the name of something that there is not."""
-    from ferrule.models.catalog import named
+    from ferrule.models.catalog import resolve_name
 
     checks: dict[str, Callable[[], object]] = {
         "dialect": lambda: load_dialect(settings.dialect),
-        "permissions.mode": lambda: decision.named(settings.permissions.mode),
-        "models.default": lambda: settings.models.default and named(settings.models.default, settings.models),
-        "models.small": lambda: settings.models.small and named(settings.models.small, settings.models),
+        "permissions.mode": lambda: decision.parse_mode(settings.permissions.mode),
+        "models.default": lambda: settings.models.default and resolve_name(settings.models.default, settings.models),
+        "models.small": lambda: settings.models.small and resolve_name(settings.models.small, settings.models),
     }
     for name, check in checks.items():
         if key in {name, ""}:
@@ -375,7 +376,7 @@ def _candidates(value: str) -> list[Any]:
     return [held["value"], value] if set(held) == {"value"} else [value]
 
 
-def _changed(text: str, parts: Sequence[str], value: Any) -> str:
+def _set_toml_value(text: str, parts: Sequence[str], value: Any) -> str:
     import tomlkit  # slow to load, and only for who changes something
 
     document = tomlkit.parse(text)

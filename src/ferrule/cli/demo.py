@@ -127,12 +127,12 @@ class _DemoListener:
     def __init__(self, project: str, put: Callable[[AgentEvent], None]) -> None:
         self._put = put
         self._project = project
-        self._wrapping = Wrapping(columns()) if sys.stdout.isatty() else None
+        self._wrapping = WordWrapper(columns()) if sys.stdout.isatty() else None
         self.passed = False
 
     def put(self, event: AgentEvent) -> None:
         if isinstance(event, Called) and isinstance(event.call, Done) and event.call.name == "Bash":
-            self.passed = _succeeded(event.call.reply)
+            self.passed = _is_success(event.call.reply)
         if self._wrapping is None or not isinstance(event, Spoke | TurnEnded):
             self._put(event)
             return
@@ -143,7 +143,7 @@ class _DemoListener:
             self._put(event)
 
 
-class Wrapping:
+class WordWrapper:
     """Breaks lines between words, as they come; a terminal breaks them anywhere."""
 
     def __init__(self, columns: int) -> None:
@@ -158,7 +158,7 @@ class Wrapping:
             if not character.isspace():
                 self._word += character
                 continue
-            out += self._broken()
+            out += self._break_line()
             if character == "\n":
                 out, self._column, self._gap = f"{out}\n", 0, ""
             else:
@@ -167,10 +167,10 @@ class Wrapping:
 
     def rest(self) -> str:
         """The last word; a new text begins a line."""
-        out, self._column, self._gap = self._broken(), 0, ""
+        out, self._column, self._gap = self._break_line(), 0, ""
         return out
 
-    def _broken(self) -> str:
+    def _break_line(self) -> str:
         gap, word, self._gap, self._word = self._gap, self._word, "", ""
         if not word:
             self._gap = gap
@@ -182,7 +182,7 @@ class Wrapping:
         return gap + word
 
 
-def _succeeded(reply: Reply) -> bool:
+def _is_success(reply: Reply) -> bool:
     return reply.ok and "OK" in reply.text
 
 
@@ -205,7 +205,7 @@ class TourStep(msgspec.Struct, frozen=True):
 async def play_tour(project: str, state: str) -> bool:
     """Play the recording; true when its last command succeeded."""
     Trust(state, "code").grant(project, code_files(project))
-    steps = _recording()
+    steps = _load_recording()
     replies: list[Reply] = []
     async with Engine(project, dialect="amp", ask=Everybody(), state=state, settings=Settings()) as engine:
         for number, step in enumerate(steps, 1):
@@ -224,7 +224,7 @@ async def play_tour(project: str, state: str) -> bool:
                 done = await (engine.undo(step.undo) if step.undo else engine.redo(step.redo))
                 _head("undo" if step.undo else "redo", step.undo or step.redo, ok=True)
                 for text in diffs(done, engine):
-                    click.echo(_indented(paint_diff(text)))
+                    click.echo(_indent(paint_diff(text)))
     passed = bool(replies) and _tour_succeeded(replies[-1])
     click.echo(paint("\nThe project is mended." if passed else "\nThe project is still broken.", "bold"))
     return passed
@@ -234,10 +234,10 @@ async def _decide(engine: Engine, line: str) -> None:
     decision = await engine.decide(Call("Bash", {"cmd": line}))
     colour = {"allow": "green", "ask": "yellow", "deny": "red"}[decision.verdict]
     click.echo(f"  {paint(f'{decision.verdict:<5}', colour)} {line}")
-    click.echo(_indented(paint(click.wrap_text(decision.why, columns() - 6, "", "  "), "dim")))
+    click.echo(_indent(paint(click.wrap_text(decision.why, columns() - 6, "", "  "), "dim")))
 
 
-def _recording() -> list[TourStep]:
+def _load_recording() -> list[TourStep]:
     with open(os.path.join(_HERE, "calls.json"), "rb") as file:
         return msgspec.json.decode(file.read(), type=list[TourStep])
 
@@ -258,7 +258,7 @@ def _show(call: Call, reply: Reply, project: str) -> None:
     kept = lines[-_MOST_LINES:] if call.name == "Bash" else lines[:_MOST_LINES]
     cut = [paint(f"… {more} more lines", "dim")] if more > 0 else []
     notes = [paint(click.wrap_text(f"note: {note}", columns() - 6, "", "  "), "dim") for note in reply.notes]
-    click.echo(_indented("\n".join([*cut, *kept, *notes] if call.name == "Bash" else [*kept, *cut, *notes])))
+    click.echo(_indent("\n".join([*cut, *kept, *notes] if call.name == "Bash" else [*kept, *cut, *notes])))
 
 
 def _tour_succeeded(reply: Reply) -> bool:
@@ -280,5 +280,5 @@ def _draw(replies: list[Reply]) -> None:
             click.echo(f"    {paint(line, 'blue')}")
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"      {line}" for line in text.rstrip("\n").split("\n"))

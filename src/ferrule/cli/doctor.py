@@ -65,7 +65,7 @@ def examine(session: dict[str, Any]) -> Iterator[DoctorFinding]:
     settings = _settings()
     if settings.good:  # else nobody could say what holds
         yield from _sandbox(session)
-        yield from finish(_asking(session))
+        yield from finish(_check_questions(session))
         yield _model()
         yield _proxy()
         yield from _web()
@@ -173,11 +173,11 @@ def _web() -> Iterator[DoctorFinding]:
     from ferrule.system.hosts import entries
     from ferrule.tools.web.backends import complaint_of
     from ferrule.tools.web.connect import proxy
-    from ferrule.tools.web.search import chosen_backend
+    from ferrule.tools.web.search import load_backend
 
     settings = load_settings()
     web = settings.web
-    if said := complaint_of(chosen_backend(settings)):
+    if said := complaint_of(load_backend(settings)):
         yield DoctorFinding(good=None, subject="web", text=said)
     try:
         entries(web.private_hosts)
@@ -193,7 +193,7 @@ def _web() -> Iterator[DoctorFinding]:
 def _languages(session: dict[str, Any]) -> Iterator[DoctorFinding]:
     """The language servers that are found here; nothing is started for it."""
     from ferrule.tools.lsp.known import KNOWN, rows
-    from ferrule.tools.lsp.server import absent
+    from ferrule.tools.lsp.server import describe_absent
     from ferrule.tools.lsp.servers import find_program, is_stand_in
 
     outside = (os.path.realpath(session["workspace"]),)
@@ -211,7 +211,7 @@ def _languages(session: dict[str, Any]) -> Iterator[DoctorFinding]:
         elif row.name in found:
             continue
         elif row.is_named:
-            yield DoctorFinding(good=None, subject="", text=absent(row))
+            yield DoctorFinding(good=None, subject="", text=describe_absent(row))
         elif (stub := program_on_path(row.program, outside=outside)) is not None and is_stand_in(stub):
             text = f"{row.name}: {stub} is only rustup's stand-in for it; {row.install}"
             yield DoctorFinding(good=None, subject="", text=text)
@@ -252,7 +252,7 @@ def _sandbox(session: dict[str, Any]) -> Iterator[DoctorFinding]:
             yield DoctorFinding(good=None, subject="", text=f"{tried.name}: {text}")
 
 
-async def _asking(session: dict[str, Any]) -> list[DoctorFinding]:
+async def _check_questions(session: dict[str, Any]) -> list[DoctorFinding]:
     """Whether confined commands run without a question, and why not."""
     try:
         async with open_engine(**session, lazy=True) as engine:
@@ -284,7 +284,7 @@ def _git() -> DoctorFinding:
 
 def _model() -> DoctorFinding:
     """The model that would be asked, and whether it could be; nothing is sent."""
-    from ferrule.models.catalog import ELSEWHERE, NO_MODEL_IN_SHORT, check_key, choose, named
+    from ferrule.models.catalog import ELSEWHERE, NO_MODEL_IN_SHORT, check_key, choose, resolve_name
     from ferrule.models.hosts import find_host
     from ferrule.models.keys import stored_key
     from ferrule.models.model import ModelError
@@ -296,7 +296,7 @@ def _model() -> DoctorFinding:
         except ModelError:
             return DoctorFinding(good=None, subject="model", text=NO_MODEL_IN_SHORT)
         name = choice.name
-        host, _ = named(name, settings)
+        host, _ = resolve_name(name, settings)
         if host not in ELSEWHERE:
             check_key(find_host(host, settings, os.environ, stored_key), name)
     except (ModelError, ConfigError) as error:

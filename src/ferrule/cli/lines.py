@@ -59,7 +59,7 @@ class Inbox:
         self._reading = asyncio.create_task(self._read())
         try:
             await self._came.wait()
-            if self._failed:
+            if self._has_failed:
                 self._reading.result()
         except BaseException:
             await self.close()
@@ -82,7 +82,7 @@ class Inbox:
         while (found := await self._next(agent)) is not None:
             prompt, key = found
             control.begin(key)
-            ended = await self._worked(agent, prompt)
+            ended = await self._run_prompt(agent, prompt)
             if ended.reason == "interrupted" and not control.is_interrupted:
                 break
         if self._reading.done():
@@ -93,11 +93,11 @@ class Inbox:
             raise click.UsageError("There is no task: standard input was empty.")
         return ended
 
-    async def _worked(self, agent: Agent, prompt: Prompt) -> Ended:
+    async def _run_prompt(self, agent: Agent, prompt: Prompt) -> Ended:
         work = asyncio.create_task(agent.run(prompt))
         try:
             await asyncio.wait([work, self._reading], return_when=asyncio.FIRST_COMPLETED)
-            if not work.done() and self._failed:
+            if not work.done() and self._has_failed:
                 agent.interrupt()
             await asyncio.wait([work])
         finally:
@@ -114,16 +114,16 @@ class Inbox:
             return ended
 
     @property
-    def _failed(self) -> bool:
+    def _has_failed(self) -> bool:
         return self._reading.done() and self._reading.exception() is not None
 
     async def _next(self, agent: Agent) -> tuple[Prompt, str] | None:
         """The next prompt and the id of its message; None at the end of the input."""
         while True:
             # What came too late for the model to hear it is the next prompt.
-            if late := agent.talk.unheard():
+            if late := agent.talk.take_unheard():
                 return late, ""
-            if self._waiting and not self._failed:
+            if self._waiting and not self._has_failed:
                 return self._waiting.pop(0)
             if self._reading.done():
                 return None
@@ -142,16 +142,16 @@ class Inbox:
             asyncio.get_running_loop().call_soon(self._came.set)
 
     async def _take(self, line: bytes) -> None:
-        said = _decoded(line)
+        said = _decode_line(line)
         kind = said.get("type")
         if kind == "control_response" and isinstance(said.get("response"), dict):
             self._peer.hear(said["response"])
         elif kind == "control_request" and isinstance(said.get("request"), dict):
-            await self._requested(str(said.get("request_id")), said["request"])
+            await self._take_request(str(said.get("request_id")), said["request"])
         elif kind not in _SILENT:
             await self._prompt(prompt_of(said, self._number), str(said.get("uuid") or ""))
 
-    async def _requested(self, key: str, request: dict[str, Any]) -> None:
+    async def _take_request(self, key: str, request: dict[str, Any]) -> None:
         if self._control is not None:
             await self._control.answer(key, request)
         elif request.get("subtype") == "initialize" and not (self.first or self._early or self._waiting):
@@ -221,7 +221,7 @@ def _part(block: dict[str, Any]) -> str | Image | Document:
     return {"image": Image(media_type, data or {"url": ""}[kind], url=url, title=title)}[block["type"]]
 
 
-def _decoded(line: bytes) -> dict[str, Any]:
+def _decode_line(line: bytes) -> dict[str, Any]:
     """The object of a line; an empty one where it is none, which is no message."""
     try:
         said = msgspec.json.decode(line)
@@ -257,7 +257,7 @@ class Outbox:
             self._thread.start()
         self._lines.put(line)
 
-    async def drained(self, seconds: float | None = None) -> None:
+    async def drain(self, seconds: float | None = None) -> None:
         """Wait until all is written, or for so long."""
         if self._thread is None:
             return
@@ -276,13 +276,13 @@ class Outbox:
                 continue
             try:
                 while line and not is_broken:
-                    line = line[_written(descriptor, line) :]
+                    line = line[_write_some(descriptor, line) :]
             except OSError as error:
                 is_broken = True
                 _tell(loop, self.broke, error)
 
 
-def _written(descriptor: int, line: bytes) -> int:
+def _write_some(descriptor: int, line: bytes) -> int:
     try:
         return os.write(descriptor, line)
     except BlockingIOError:

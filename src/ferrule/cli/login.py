@@ -52,7 +52,7 @@ def command(host: str | None, key: tuple[str, ...], *, from_stdin: bool) -> int:
             raise click.UsageError("Name the host: ferrule login HOST --stdin")
         _list(settings)
         return DONE
-    name = wanted_key(host, settings)
+    name = find_key_name(host, settings)
     store = KeyStore()
     where = store.keep(name, _read(name, from_stdin=from_stdin))
     place = "the system's keyring" if where == "keyring" else f"{store.path}, which only you can read"
@@ -72,7 +72,7 @@ def logout(host: str) -> int:
       ferrule logout anthropic
     """
     settings = load_settings().models
-    name = wanted_key(host, settings)
+    name = find_key_name(host, settings)
     where = KeyStore().forget(name)
     if where is None:
         click.echo(f"ferrule: no key of {host} is kept. `ferrule login` shows where each key comes from.", err=True)
@@ -83,7 +83,7 @@ def logout(host: str) -> int:
     return DONE
 
 
-def wanted_key(host: str, settings: Models) -> str:
+def find_key_name(host: str, settings: Models) -> str:
     """The name under which the key of a host is kept. Raises: ConfigError, click.UsageError."""
     find_host(host, settings, os.environ)
     if names := key_names(host, settings):
@@ -131,8 +131,12 @@ def _origin(host: str, settings: Models) -> str:
         found = find_host(host, settings, os.environ, stored_key)
     except ConfigError as error:
         return str(error)
-    return f"from the {found.key_from} ({found.key_env})" if found.key_from == "environment" else _kept(found.key_from)
+    return (
+        f"from the {found.key_from} ({found.key_env})"
+        if found.key_from == "environment"
+        else _describe_source(found.key_from)
+    )
 
 
-def _kept(where: str) -> str:
+def _describe_source(where: str) -> str:
     return f"from the {where}" if where else "not set"

@@ -20,7 +20,7 @@ from ferrule.cli.options import engine_options, finish, open_engine
 from ferrule.cli.show import DefaultCommandGroup, paint
 from ferrule.core.errors import ConfigError
 from ferrule.core.suggest import near
-from ferrule.engine.build import settled
+from ferrule.engine.build import resolve_settings
 from ferrule.engine.engine import Engine
 from ferrule.output.clean import clean
 from ferrule.sandbox.search_path import apart, left_out
@@ -28,7 +28,7 @@ from ferrule.serve.mcp.questions import Clients
 from ferrule.serve.mcp.roots import Roots, is_nowhere, refuse_everything
 from ferrule.serve.mcp.server import Serving
 from ferrule.settings.schema import settings_path, state_folder
-from ferrule.sources.mcp.config import USER_FILE, add_server, configured, remove_server
+from ferrule.sources.mcp.config import USER_FILE, add_server, read_servers, remove_server
 from ferrule.sources.mcp.connection import Opening
 from ferrule.sources.mcp.server import ServerState
 from ferrule.sources.mcp.servers import Servers
@@ -94,7 +94,7 @@ def serve(*, address: str | None, token: str | None, names: tuple[str, ...], **s
 
     source = click.get_current_context().get_parameter_source("workspace")
     is_chosen = source is not click.core.ParameterSource.DEFAULT
-    finish(served(session, address=address, token=token, names=names, is_chosen=is_chosen))
+    finish(serve_clients(session, address=address, token=token, names=names, is_chosen=is_chosen))
     return DONE
 
 
@@ -184,7 +184,7 @@ def _pair(text: str, sign: str, form: str) -> tuple[str, str]:
 @_WORKSPACE
 def list_servers(*, as_json: bool, workspace: str) -> int:
     """List the servers that a session here would have. None of them is started."""
-    rows, warnings = finish(listed(workspace))
+    rows, warnings = finish(load_server_rows(workspace))
     if as_json:
         for row in rows:
             click.echo(json.dumps(row, ensure_ascii=False))
@@ -204,7 +204,7 @@ def test_server(*, name: str, as_json: bool, workspace: str) -> int:
 
     Nothing that is not approved is started. Exit codes: 0 it works, 1 it does not, 3 it is not approved or is off.
     """
-    code, found = finish(tried(workspace, name))
+    code, found = finish(try_server(workspace, name))
     if as_json:
         click.echo(json.dumps(found, ensure_ascii=False))
     else:
@@ -218,7 +218,7 @@ def test_server(*, name: str, as_json: bool, workspace: str) -> int:
 @_WORKSPACE
 def approve(*, name: str, yes: bool, workspace: str) -> int:
     """Approve a project's server, or tools that have changed."""
-    return finish(approved(workspace, name, yes=yes))
+    return finish(approve_server(workspace, name, yes=yes))
 
 
 @command.command("remove")
@@ -227,7 +227,7 @@ def approve(*, name: str, yes: bool, workspace: str) -> int:
 @_WORKSPACE
 def remove(*, name: str, project: bool, workspace: str) -> int:
     """Remove a server that was added, and what was approved of it."""
-    return removed(workspace, name, project=project)
+    return delete_server(workspace, name, project=project)
 
 
 _COLOURS = {"running": "green", "listed": "green", "new": "yellow", "changed": "yellow", "denied": "red"}
@@ -257,9 +257,9 @@ def make_servers(workspace: str, approve: "Approve | None" = None) -> Servers:
     if not os.path.isdir(os.path.expanduser(workspace)):
         raise ConfigError(f"{workspace} is not a folder.")
     folder, state = os.path.realpath(os.path.expanduser(workspace)), state_folder()
-    settings, layered = settled(folder, state)
+    settings, layered = resolve_settings(folder, state)
     managed = None if layered is None else layered.layers.get("managed")
-    found = configured(
+    found = read_servers(
         folder,
         settings.mcp,
         managed=None if managed is None else managed.mcp,
@@ -273,7 +273,7 @@ def make_servers(workspace: str, approve: "Approve | None" = None) -> Servers:
         unsearched=left_out(os.environ.get("PATH", ""), (folder,)),
         roots=(folder,),
         # A server may offer other tools to whoever cannot be asked; here nobody is asked, but it is told the same.
-        elicit=_declined,
+        elicit=_decline,
         roster=Roster(os.path.join(state, "processes")),
         result_bytes=settings.mcp.result_mb << 20,
         keep_env=settings.shell.keep_env,
@@ -281,7 +281,7 @@ def make_servers(workspace: str, approve: "Approve | None" = None) -> Servers:
     return Servers(found, state_folder=state, workspace=folder, opening=opening, approve=approve)
 
 
-async def _declined(server: str, message: str, schema: Mapping[str, Any]) -> None:  # noqa: ARG001 - what is asked for
+async def _decline(server: str, message: str, schema: Mapping[str, Any]) -> None:  # noqa: ARG001 - what is asked for
     click.echo(clean(f"{server} asks: {message} It was told no: it is only tried."), err=True)
 
 
@@ -297,10 +297,10 @@ def state_of(servers: Servers, name: str) -> ServerState:
     return found
 
 
-async def listed(workspace: str) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
+async def load_server_rows(workspace: str) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     """Every server as a row, and the warnings about them. Nothing is started."""
     servers = make_servers(workspace)
-    return [_row(state) for state in servers.states()], servers.known().warnings
+    return [_row(state) for state in servers.states()], servers.source_tools().warnings
 
 
 def show_rows(rows: list[dict[str, Any]]) -> None:
@@ -325,18 +325,18 @@ def _row(state: ServerState) -> dict[str, Any]:
         "tools": state.tools,
         "withheld": list(state.withheld),
         "quarantined": [{"name": name, "why": why} for name, why in state.quarantined],
-        "instructions": _instructed(state),
+        "instructions": _instructions_state(state),
     }
 
 
-def _instructed(state: ServerState) -> str:
+def _instructions_state(state: ServerState) -> str:
     """What becomes of a server's instructions."""
     if state.is_guidance_withheld:
         return "withheld"
     return "shown" if state.guidance_chars else "none"
 
 
-async def tried(workspace: str, name: str) -> tuple[int, dict[str, Any]]:
+async def try_server(workspace: str, name: str) -> tuple[int, dict[str, Any]]:
     """Start a server and list its tools: an exit code, and what was found."""
     servers = make_servers(workspace)
     before = state_of(servers, name)
@@ -344,12 +344,12 @@ async def tried(workspace: str, name: str) -> tuple[int, dict[str, Any]]:
         return REFUSED, {**_row(before), "error": _refusal(before)}
     try:
         began = time.perf_counter()
-        brought = await _told(f"Starting {name}", servers.connect([name]))
+        brought = await _show_wait(f"Starting {name}", servers.connect([name]))
         seconds = time.perf_counter() - began
         after = state_of(servers, name)
         tools: list[Any] = [tool for tool in brought.tools if tool.origin == name]
     finally:
-        await _told(f"Ending {name}", servers.close())
+        await _show_wait(f"Ending {name}", servers.close())
     found = {
         **_row(after),
         "seconds": round(seconds, 3),
@@ -403,7 +403,7 @@ def show_tried(found: dict[str, Any]) -> None:
         click.echo(paint(f"  not usable: {one['name']}: {one['why']}.", "red"))
 
 
-async def approved(workspace: str, name: str, *, yes: bool) -> int:
+async def approve_server(workspace: str, name: str, *, yes: bool) -> int:
     """Show all that a yes would allow, ask, and keep the answer."""
     refused = []
 
@@ -440,7 +440,7 @@ async def approved(workspace: str, name: str, *, yes: bool) -> int:
     return DONE
 
 
-async def _told(what: str, work: Any) -> Any:
+async def _show_wait(what: str, work: Any) -> Any:
     """Wait for it; a person at the terminal sees for how long."""
     task = asyncio.ensure_future(work)
     began = time.perf_counter()
@@ -459,7 +459,7 @@ async def _told(what: str, work: Any) -> Any:
     return task.result()
 
 
-def removed(workspace: str, name: str, *, project: bool) -> int:
+def delete_server(workspace: str, name: str, *, project: bool) -> int:
     """Take a server out of the file that it was added to, and forget what was approved of it."""
     path, other = (file_of(workspace, project=one) for one in (project, not project))
     servers = make_servers(workspace)
@@ -481,7 +481,7 @@ _DEPTH = "FERRULE_MCP_DEPTH"
 _MOST_DEPTH = 3
 
 
-async def served(
+async def serve_clients(
     session: dict[str, Any],
     *,
     address: str | None,

@@ -11,7 +11,7 @@ import msgspec
 
 from ferrule.cli.codes import DONE, FAILED, USAGE
 from ferrule.cli.options import finish
-from ferrule.cli.show import columns, indented, paint
+from ferrule.cli.show import columns, format_json, paint
 from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
 from ferrule.models.catalog import (
@@ -25,7 +25,7 @@ from ferrule.models.catalog import (
     check_key,
     choose,
     load_model,
-    named,
+    resolve_name,
 )
 from ferrule.models.hosts import find_host, host_names
 from ferrule.models.keys import stored_key
@@ -74,11 +74,11 @@ def command(action: str, name: str | None, *, model: str | None, as_json: bool) 
     try:
         # As `ferrule run` has it: what could not even be asked is wrong use.
         if action == "list":
-            host = _listing(name or "", settings)
+            host = _open_host(name or "", settings)
             code = FAILED
             _print_names(finish(_names(host)), as_json=as_json)
         else:
-            tested = _asked(name, model, settings)
+            tested = _load_test_model(name, model, settings)
             code = FAILED
             finish(_test(tested, as_json=as_json))
     except ModelError as error:
@@ -93,7 +93,7 @@ def _show(settings: Models, flag: str | None, *, as_json: bool) -> None:
     except ModelError:
         choice = None
     hosts = [_host(name, settings) for name in host_names(settings)]
-    meant, wrong = _meant(choice, settings)
+    meant, wrong = _resolve_choice(choice, settings)
     if as_json:
         value = {
             "model": choice and {"name": choice.name, "by": choice.by, "means": meant or None, "error": wrong or None},
@@ -102,7 +102,7 @@ def _show(settings: Models, flag: str | None, *, as_json: bool) -> None:
             "hosts": hosts,
             "known": [_row(one) for one in CATALOG],
         }
-        click.echo(indented(value))
+        click.echo(format_json(value))
         return
     if choice is None:
         click.echo(f"{NO_MODEL_IN_SHORT}\n")
@@ -118,15 +118,15 @@ def _show(settings: Models, flag: str | None, *, as_json: bool) -> None:
     roles = {**SHORT, **settings.roles}
     _table(("name", "stands for"), [(clean(name), clean(meant)) for name, meant in roles.items()])
     click.echo("\nPrices in dollars for a million tokens: input, output, read from the cache, written to it.\n")
-    _table(("model", "window", "answer", "prices"), map(_known_line, CATALOG))
+    _table(("model", "window", "answer", "prices"), map(_catalog_row, CATALOG))
 
 
-def _meant(choice: ModelChoice | None, settings: Models) -> tuple[str, str]:
+def _resolve_choice(choice: ModelChoice | None, settings: Models) -> tuple[str, str]:
     """The whole name of the model that is chosen, or why it means none."""
     if choice is None:
         return "", ""
     try:
-        return ":".join(named(choice.name, settings)), ""
+        return ":".join(resolve_name(choice.name, settings)), ""
     except ConfigError as error:
         return "", str(error)
 
@@ -165,7 +165,7 @@ def _row(one: ModelProfile) -> dict[str, Any]:
     return {"begins": one.begins, "window": one.window, "most_output": one.most_output, "prices": prices}
 
 
-def _known_line(one: ModelProfile) -> tuple[str, ...]:
+def _catalog_row(one: ModelProfile) -> tuple[str, ...]:
     prices = "not known" if one.prices is None else " ".join(f"{price:g}" for price in one.prices)
     return (f"{one.begins}…", f"{one.window:,}", f"{one.most_output:,}", prices)
 
@@ -184,7 +184,7 @@ def _table(head: tuple[str, ...], cells: Iterable[tuple[str, ...]]) -> None:
         click.echo(paint(text, "bold") if number == 0 else text)
 
 
-def _listing(name: str, settings: Models) -> "HttpModel":
+def _open_host(name: str, settings: Models) -> "HttpModel":
     """What a host is asked through for its models."""
     from ferrule.models.http import HttpModel  # only who asks a host pays for these
 
@@ -209,7 +209,7 @@ async def _names(model: "HttpModel") -> list[str]:
 
 def _print_names(names: list[str], *, as_json: bool) -> None:
     if as_json:
-        click.echo(indented(names))
+        click.echo(format_json(names))
         return
     for name in names:
         click.echo(clean(name))
@@ -217,7 +217,7 @@ def _print_names(names: list[str], *, as_json: bool) -> None:
         click.echo("The host lists no models.", err=True)
 
 
-def _asked(name: str | None, flag: str | None, settings: Models) -> Model:
+def _load_test_model(name: str | None, flag: str | None, settings: Models) -> Model:
     # Whoever tests wants to hear at once what is wrong.
     return load_model(name or choose(flag, settings).name, msgspec.structs.replace(settings, retries=0))
 
@@ -246,7 +246,7 @@ async def _test(model: Model, *, as_json: bool) -> None:
     if as_json:
         usage = msgspec.to_builtins(said.usage)
         click.echo(
-            indented(
+            format_json(
                 {"model": model.name, "said": words, "first": first, "seconds": seconds, "usage": usage, "cost": cost}
             )
         )
@@ -258,6 +258,6 @@ async def _test(model: Model, *, as_json: bool) -> None:
 
 def _complain(error: ModelError, *, as_json: bool) -> None:
     if as_json:
-        click.echo(indented({"error": {"kind": error.kind, "message": clean(str(error))}}))
+        click.echo(format_json({"error": {"kind": error.kind, "message": clean(str(error))}}))
     else:
         click.echo(f"ferrule: {clean(str(error))}", err=True)

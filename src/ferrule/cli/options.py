@@ -34,11 +34,11 @@ _MOST_THREADS = 100
 
 
 def dialects(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    return _beginning(FAMILIES, begun)
+    return _match_prefix(FAMILIES, begun)
 
 
 def modes(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    return _beginning((mode.name for mode in MODES), begun)
+    return _match_prefix((mode.name for mode in MODES), begun)
 
 
 def models(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
@@ -49,13 +49,13 @@ def models(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     host, colon, *_rest = begun.partition(":")
     begins = ROWS[host].begins if host in ROWS else ()
     if colon:
-        return _beginning((f"{host}:{row.begins}" for row in CATALOG if row.begins.startswith(begins or ())), begun)
+        return _match_prefix((f"{host}:{row.begins}" for row in CATALOG if row.begins.startswith(begins or ())), begun)
     try:
         settings = load_settings().models
     except ConfigError:
-        return _beginning(SHORT, begun)
+        return _match_prefix(SHORT, begun)
     known = (row.begins for row in CATALOG)
-    return _beginning([*SHORT, *settings.roles, *known, *(f"{host}:" for host in host_names(settings))], begun)
+    return _match_prefix([*SHORT, *settings.roles, *known, *(f"{host}:" for host in host_names(settings))], begun)
 
 
 def tools(ctx: click.Context, __: click.Parameter, begun: str) -> list[str]:
@@ -65,7 +65,7 @@ def tools(ctx: click.Context, __: click.Parameter, begun: str) -> list[str]:
         faces = load_dialect(ctx.params.get("dialect") or load_settings().dialect).faces
     except ConfigError:
         return []
-    return _beginning((face.name for face in faces if face.shown), begun)
+    return _match_prefix((face.name for face in faces if face.shown), begun)
 
 
 def thread_ids(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
@@ -75,7 +75,7 @@ def thread_ids(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
 
     store = ThreadStore(os.path.join(state_folder(), "threads"))
     try:
-        return _beginning((about.id for about in store.list(limit=_MOST_THREADS)), begun)
+        return _match_prefix((about.id for about in store.list(limit=_MOST_THREADS)), begun)
     except UnusableError:
         return []
     finally:
@@ -84,15 +84,15 @@ def thread_ids(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
 
 def setting_keys(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
     """The names of the settings."""
-    from ferrule.cli.config import known_keys  # as above
+    from ferrule.cli.config import list_setting_keys  # as above
 
     try:
-        return _beginning(known_keys(), begun)
+        return _match_prefix(list_setting_keys(), begun)
     except ConfigError:
         return []
 
 
-def _beginning(names: Iterable[str], begun: str) -> list[str]:
+def _match_prefix(names: Iterable[str], begun: str) -> list[str]:
     return [name for name in dict.fromkeys(names) if name.startswith(begun)]
 
 
@@ -380,7 +380,7 @@ def show_report(event: Event) -> None:
         click.echo(f"warning: {event.sentence}", err=True)
 
 
-def typed_in() -> str:
+def read_stdin() -> str:
     """All of standard input; what is not text is a usage error."""
     if sys.stdin is None:
         raise click.UsageError("Standard input is closed.")
@@ -391,7 +391,7 @@ def typed_in() -> str:
     return as_text(raw, "Standard input")
 
 
-def piped_in() -> str:
+def read_piped_input() -> str:
     """What stands on standard input beside a task: all of a file or of a pipe, and nothing where there is neither."""
     try:
         descriptor = sys.stdin.fileno()
@@ -399,7 +399,7 @@ def piped_in() -> str:
     except (AttributeError, OSError, ValueError):
         return ""
     if kind == stat.S_IFREG:
-        return typed_in()
+        return read_stdin()
     if kind not in {stat.S_IFIFO, stat.S_IFSOCK}:
         return ""
     import select  # for pipes
@@ -409,7 +409,7 @@ def piped_in() -> str:
     except OSError:  # Windows waits for no pipe
         return ""
     if is_ready:
-        return typed_in()
+        return read_stdin()
     click.echo(
         f"warning: Nothing has come on standard input for {_PATIENCE_SECONDS:g} s, so it is left alone. Where nothing "
         "is to come, add </dev/null; `ferrule run -` waits for a task that comes slowly.",

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ferrule.cli.codes import DONE, FAILED, REFUSED
-from ferrule.cli.options import as_text, engine_options, finish, open_engine, typed_in
+from ferrule.cli.options import as_text, engine_options, finish, open_engine, read_stdin
 from ferrule.cli.show import DefaultCommandGroup, paint
 from ferrule.core.call import Call
 from ferrule.engine.engine import Engine
@@ -98,7 +98,7 @@ def test_call(ctx: click.Context, /, *, tool: str, rules: str | None, **session:
             click.echo(f"matched-rule: {decision.rule or 'none'}")
             click.echo(f"source: {_source(engine, decision)}")
             click.echo(f"why: {decision.why}")
-            if reason := _confined(engine, decision, given):
+            if reason := _explain_question(engine, decision, given):
                 click.echo(f"confined commands: ask. {reason}")
             return DONE if decision.verdict == "allow" else REFUSED
 
@@ -119,7 +119,7 @@ def check(*, file: str, rules: str | None, **session: Any) -> int:
       {"decision": "allow|ask|deny", "rule": …, "why": …}
     Names and parameters may be those of any dialect. Nothing is run.
     """
-    lines = (typed_in() if file == "-" else _file(file)).splitlines()
+    lines = (read_stdin() if file == "-" else _file(file)).splitlines()
 
     async def decide() -> int:
         bad = False
@@ -204,7 +204,7 @@ def _engine(session: dict[str, Any], rules: str | None) -> Engine:
     return open_engine(**{**session, "answer": "deny"}, rules=rules, lazy=True)
 
 
-def _confined(engine: Engine, decision: Decision, given: Collection[str]) -> str:
+def _explain_question(engine: Engine, decision: Decision, given: Collection[str]) -> str:
     """Why a command asks that would run without a question if it were confined whole; empty where it asks anyway."""
     is_open = decision.verdict == "ask" and not decision.fixed and not decision.rule
     return engine.why_asked() if is_open and _COMMANDS.intersection(given) else ""

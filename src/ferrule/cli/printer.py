@@ -91,10 +91,10 @@ class EventDisplay:
         if hasattr(self._front, "offered"):
             self._front.offered = offered
 
-    async def drained(self, seconds: float | None = None) -> None:
+    async def drain(self, seconds: float | None = None) -> None:
         """Wait for whoever reads, at most so long."""
         if self._box is not None and self.broken is None:
-            await self._box.drained(seconds)
+            await self._box.drain(seconds)
 
     def _broke(self, error: OSError, *, is_over: bool = False) -> None:
         self.broken = error

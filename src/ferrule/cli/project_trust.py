@@ -65,11 +65,11 @@ async def ask_trust(front: "TalkFrontend", workspace: str, sources: Sequence[Sou
     if "project" not in sources or wide(folder) == _MACHINE or not _has_files(folder):
         return
     state = state_folder()
-    open_kinds = [(kind, seen) for kind in kinds(folder, state) if (seen := _untrusted(kind, folder)) is not None]
-    if not open_kinds or _key(folder) in _declined(state).read().folders:
+    open_kinds = [(kind, seen) for kind in kinds(folder, state) if (seen := _find_untrusted(kind, folder)) is not None]
+    if not open_kinds or _key(folder) in _decline_file(state).read().folders:
         return
     contents = {path: raw for _, seen in open_kinds for path, raw in seen.contents.items()}
-    found = brought(folder, contents, sources)
+    found = find_trust_items(folder, contents, sources)
     if not found:
         return
     has_changed = any(seen.state == "changed" for _, seen in open_kinds)
@@ -79,7 +79,7 @@ async def ask_trust(front: "TalkFrontend", workspace: str, sources: Sequence[Sou
             if seen.contents:
                 kind.trust.grant(folder, kind.files, seen=seen.fingerprint)
         if not is_trusted:
-            _declined(state).change(lambda kept: Declined((*kept.folders, _key(folder))))
+            _decline_file(state).change(lambda kept: Declined((*kept.folders, _key(folder))))
     except ConfigError as error:  # a file has changed meanwhile, or nothing can be remembered: it is as it was
         from ferrule.cli.talk.text import BLANK, sentence  # as below
 
@@ -95,13 +95,13 @@ def _has_files(folder: str) -> bool:
     return is_any(folder) or any(os.path.lexists(os.path.join(folder, name)) for name in PROJECT_FILES)
 
 
-def _untrusted(kind: TrustKind, folder: str) -> "ProjectSnapshot | None":
+def _find_untrusted(kind: TrustKind, folder: str) -> "ProjectSnapshot | None":
     """The files of this kind, if they are there, could be trusted, and are not."""
     seen = kind.trust.look(folder, kind.files)
     return seen if seen.contents and seen.fingerprint and seen.state != "trusted" else None
 
 
-def _declined(state: str) -> StateFile[Declined]:
+def _decline_file(state: str) -> StateFile[Declined]:
     return StateFile(os.path.join(state, "trust", "declined.json"), Declined)
 
 
@@ -138,7 +138,9 @@ async def _answer(front: "TalkFrontend", folder: str, found: Sequence[TrustItem]
     return key == "y"
 
 
-def brought(folder: str, contents: Mapping[str, bytes], sources: Sequence[Source] = SOURCES) -> list[TrustItem]:
+def find_trust_items(
+    folder: str, contents: Mapping[str, bytes], sources: Sequence[Source] = SOURCES
+) -> list[TrustItem]:
     """What would run, or would allow calls, of these files of a project; what cannot be read brings nothing."""
     settings = {path: raw for path, raw in contents.items() if _name(path, folder) in PROJECT_FILES}
     code = {_name(path, folder): raw for path, raw in contents.items() if path in set(code_files(folder))}
@@ -160,7 +162,7 @@ def _hooks(settings: Mapping[str, bytes]) -> Iterator[TrustItem]:
     from ferrule.permissions.started import commands  # for projects with settings
 
     for path, raw in settings.items():
-        hooks = _said(path, raw).get("hooks")
+        hooks = _parse_file(path, raw).get("hooks")
         for event, value in hooks.items() if isinstance(hooks, dict) else ():
             for command in commands(value):
                 yield TrustItem("hook", f"{event}: {command}")
@@ -169,7 +171,7 @@ def _hooks(settings: Mapping[str, bytes]) -> Iterator[TrustItem]:
 def _checks(settings: Mapping[str, bytes]) -> Iterator[TrustItem]:
     """The commands of checks that a project sets."""
     for path, raw in settings.items():
-        checks = _said(path, raw).get("checks") if path.endswith(".toml") else None
+        checks = _parse_file(path, raw).get("checks") if path.endswith(".toml") else None
         named = checks.get("commands") if isinstance(checks, dict) else None
         for name, one in named.items() if isinstance(named, dict) else ():
             if isinstance(one, dict) and isinstance(one.get("command"), str):
@@ -180,7 +182,7 @@ def _servers(code: Mapping[str, bytes]) -> Iterator[TrustItem]:
     for name, raw in code.items():
         if name not in SERVERS and os.path.basename(name) != "mcp.json":
             continue
-        said = _said(name, raw)
+        said = _parse_file(name, raw)
         listed = said.get("mcpServers", said)
         for server, one in listed.items() if isinstance(listed, dict) else ():
             if isinstance(one, dict):
@@ -221,7 +223,7 @@ def _rules(folder: str, settings: Mapping[str, bytes], sources: Sequence[Source]
         yield from (TrustItem("opens", path) for path in (*one.folders, *one.guarded_allow))
 
 
-def _said(path: str, raw: bytes) -> dict[str, Any]:
+def _parse_file(path: str, raw: bytes) -> dict[str, Any]:
     try:
         text = raw.removeprefix(b"\xef\xbb\xbf")
         said = msgspec.toml.decode(text) if path.endswith(".toml") else json.loads(text)

@@ -20,7 +20,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.core.services import Choice
 from ferrule.permissions import question as showing
 from ferrule.permissions.ask import KINDS, NO, YES, Answer, Question, visible
-from ferrule.permissions.question import headed, question_rows
+from ferrule.permissions.question import headline, question_rows
 
 _MOST_LINES = 24
 _MOST_CHARS = 1600
@@ -41,7 +41,7 @@ def at_a_terminal() -> TextIO | None:
         return None
 
 
-def offered(question: Question) -> str:
+def offer_text(question: Question) -> str:
     """What a yes means. What came up while a call ran need not be about the sandbox."""
     is_other = question.kind == "outside" and question.tool not in {"shell", "shell_session", "skill", "check"}
     return "Allow it?" if is_other else KINDS[question.kind].offer
@@ -68,27 +68,27 @@ class TerminalAsker:
     async def ask(self, question: Question) -> Answer:
         self._forget_typed()
         if question.kind == "choose":
-            return await choose(question, _say, self._typed_line)
+            return await choose(question, _say, self._prompt_line)
         who = f"The subagent {visible(question.who)}: " if question.who else ""
-        _say(f"\n{who}{bounded(headed(question))}")
+        _say(f"\n{who}{truncate_summary(headline(question))}")
         if question.kind == "values":
-            return await fill(question, _say, self._typed_line)
+            return await fill(question, _say, self._prompt_line)
         shown = question_rows(question)
         _show(shown if KINDS[question.kind].is_whole else shown[:_MOST_LINES], len(shown))
         for line in touches(question):
             _say(f"  {line}")
         if question.why:
             _say(f"  {question.why}")
-        return await self._chosen(question, shown)
+        return await self._ask_decision(question, shown)
 
-    async def _chosen(self, question: Question, shown: list[str]) -> Answer:
+    async def _ask_decision(self, question: Question, shown: list[str]) -> Answer:
         """Yes, always, no, or why not; nothing else ends it."""
         is_cut = len(shown) > _MOST_LINES and not KINDS[question.kind].is_whole
         made = draft(question) if self._many else None
         choices = "[s]how all, " * is_cut + self._choices(question) + "[e]dit it first, " * (made is not None)
         choices += "[t]ell the model why not, [n]o: " if self._many else "[n]o: "
         while True:
-            print(f"{offered(question)} {choices}", end="", file=sys.stderr, flush=True)
+            print(f"{offer_text(question)} {choices}", end="", file=sys.stderr, flush=True)
             line = await self._line()
             if not line.endswith("\n"):
                 _say("")  # the end of input, at the end of the prompt
@@ -98,9 +98,9 @@ class TerminalAsker:
                 _show(shown, len(shown))
                 continue
             if said in _TELL and self._many:
-                return await self._told()
+                return await self._ask_reason()
             if made is not None and said in _EDIT:
-                made, answer = await self._edited(question, made)
+                made, answer = await self._edit_draft(question, made)
             else:
                 answer = self._answer(said, question)
             if answer is not None:
@@ -131,20 +131,20 @@ class TerminalAsker:
             return Answer(allow=False, values={"run": "outside"})
         return Answer(allow=True, always=True) if said in _ALWAYS and self._has_always(question) else None
 
-    async def _edited(self, question: Question, made: "Draft") -> "tuple[Draft, Answer | None]":
+    async def _edit_draft(self, question: Question, made: "Draft") -> "tuple[Draft, Answer | None]":
         """What the person makes of it; with a command, that is a yes."""
-        text = await self._rewritten(made)
+        text = await self._rewrite(made)
         if text is None:
             _say(f"The {'command' if made.param else 'plan'} is as it was.")
         elif made.param:
-            return made, approved(question, made, text)
+            return made, approve_draft(question, made, text)
         else:
             made = made._replace(text=text)
             rows = [visible(row) for row in text.splitlines()]
             _show(rows, len(rows))
         return made, None
 
-    async def _rewritten(self, made: "Draft") -> str | None:
+    async def _rewrite(self, made: "Draft") -> str | None:
         """The text as the person leaves it; None where it stays as it is."""
         from ferrule.tools.plan import unfit
 
@@ -153,7 +153,7 @@ class TerminalAsker:
             _say("Set VISUAL or EDITOR to edit the plan.")
             return None
         if not command:
-            text = await self._typed_line("The command as it should be; nothing goes back: ")
+            text = await self._prompt_line("The command as it should be; nothing goes back: ")
         else:
             try:
                 text = await asyncio.to_thread(edit, made.text, made.suffix, command)
@@ -167,13 +167,13 @@ class TerminalAsker:
             return None
         return text
 
-    async def _typed_line(self, offer: str) -> str | None:
+    async def _prompt_line(self, offer: str) -> str | None:
         """What the person types after an offer; None at the end of input."""
         print(offer, end="", file=sys.stderr, flush=True)
         line = await self._line()
         return line.strip() if line.endswith("\n") else None
 
-    async def _told(self) -> Answer:
+    async def _ask_reason(self) -> Answer:
         """No, with a reason in the person's own words."""
         print("What should the model know? ", end="", file=sys.stderr, flush=True)
         reason = visible((await self._line()).strip())
@@ -226,7 +226,7 @@ async def piece(descriptor: int) -> bytes:
     return os.read(descriptor, 4096)
 
 
-def bounded(summary: str) -> str:
+def truncate_summary(summary: str) -> str:
     """Long commands with their beginnings and their ends in sight; of several, each is a row."""
     half = _MOST_CHARS // 2
     return "\n".join(
@@ -277,7 +277,7 @@ async def fill(question: Question, say: Callable[[str], None], typed: Typed) -> 
                     values[name] = about["default"]
                 break
             try:
-                values[name] = _fitting(name, read(said, about), about)
+                values[name] = _validate_value(name, read(said, about), about)
                 break
             except ValueError as error:
                 say(visible(f"  {error}"))
@@ -288,7 +288,11 @@ def _offer(name: str, about: Mapping[str, Any], *, optional: bool) -> str:
     words = about.get("title") or about.get("description") or name
     choices = _choices(about)
     kinds = (
-        f" ({', '.join(_titled(choices, about))})" if choices else " (y/n)" if about.get("type") == "boolean" else ""
+        f" ({', '.join(_label_choices(choices, about))})"
+        if choices
+        else " (y/n)"
+        if about.get("type") == "boolean"
+        else ""
     )
     usual = f" [{_plain(about['default'])}]" if "default" in about else " [nothing]" if optional else ""
     return visible(f"  {words}{kinds}{usual}: ")
@@ -303,7 +307,7 @@ def _plain(default: Any) -> str:
     return default if isinstance(default, str) and default else json.dumps(default, ensure_ascii=False)
 
 
-def _fitting(name: str, value: Any, about: Mapping[str, Any]) -> Any:
+def _validate_value(name: str, value: Any, about: Mapping[str, Any]) -> Any:
     """The value, where the server will take it: one that it would not would make an end of all that was typed."""
     from ferrule.arguments import complaints  # for whoever is asked by a server
     from ferrule.arguments.schema import judge
@@ -327,7 +331,7 @@ def _choices(about: Mapping[str, Any]) -> list[str]:
     return [str(one) for one in listed if one is not None]
 
 
-def _titled(choices: list[str], about: Mapping[str, Any]) -> list[str]:
+def _label_choices(choices: list[str], about: Mapping[str, Any]) -> list[str]:
     """The choices with what they mean, where the server says so."""
     held = about.get("items") if about.get("type") == "array" else about
     assert isinstance(held, Mapping)
@@ -373,8 +377,8 @@ async def choose(question: Question, say: Callable[[str], None], typed: Typed) -
     say("\nThe model asks you. An empty line leaves a question open; ! answers nothing at all.")
     values: dict[str, str | list[str]] = {}
     for choice in question.choices:
-        _choosing_show(choice, say)
-        said = await _answered(choice, say, typed)
+        _show_choice(choice, say)
+        said = await _ask_choice(choice, say, typed)
         if said is None:
             return NO
         if said:
@@ -382,7 +386,7 @@ async def choose(question: Question, say: Callable[[str], None], typed: Typed) -
     return Answer(allow=True, values=values) if values else NO
 
 
-def _choosing_show(choice: Choice, say: Callable[[str], None]) -> None:
+def _show_choice(choice: Choice, say: Callable[[str], None]) -> None:
     say("")
     lines = [visible(line) for line in choice.question.splitlines()] or [""]
     head = f"[{visible(choice.header)}] " if choice.header else ""
@@ -393,15 +397,15 @@ def _choosing_show(choice: Choice, say: Callable[[str], None]) -> None:
         say(f"    {number}. {visible(option.label)}{about}")
 
 
-async def _answered(choice: Choice, say: Callable[[str], None], typed: Typed) -> list[str] | None:
+async def _ask_choice(choice: Choice, say: Callable[[str], None], typed: Typed) -> list[str] | None:
     """Labels and own words; none where it is left open, None where nothing at all is to be answered."""
     while True:
-        said = await typed(_choosing_offer(choice))
+        said = await typed(_choice_prompt(choice))
         if said is None or said == _NOTHING:
             return None
         if not said:
             return []
-        chosen = picked(choice, said)
+        chosen = parse_choice(choice, said)
         if isinstance(chosen, str):
             say(f"  {chosen}")
             continue
@@ -414,14 +418,14 @@ async def _answered(choice: Choice, say: Callable[[str], None], typed: Typed) ->
             return [*filter(None, chosen), own]
 
 
-def _choosing_offer(choice: Choice) -> str:
+def _choice_prompt(choice: Choice) -> str:
     if not choice.options:
         return f"  Your answer{f' ({visible(choice.placeholder)})' if choice.placeholder else ''}: "
     numbers = f"1-{len(choice.options)}, several with commas between them" if choice.multiple else "A number"
     return f"  {numbers}{', or 0 or text for your own words' if choice.free else ''}: "
 
 
-def picked(choice: Choice, said: str) -> list[str] | str:
+def parse_choice(choice: Choice, said: str) -> list[str] | str:
     """The labels that a line names by number or by name, or the line itself as own words; empty for a `0`.
 
     A sentence where the line is no answer.
@@ -477,7 +481,7 @@ def draft(question: Question) -> Draft | None:
     return Draft(command, ".sh", param) if param else None
 
 
-def approved(question: Question, made: Draft, text: str) -> Answer:
+def approve_draft(question: Question, made: Draft, text: str) -> Answer:
     """A yes to what was made of it."""
     if not made.param:
         return Answer(allow=True, input={"plan": text})

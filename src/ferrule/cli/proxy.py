@@ -141,7 +141,7 @@ def command(
         command=command_line,
     )
     os.environ.pop("FERRULE_PROXY_TOKEN", None)
-    return finish(_served(settings, routing, options))
+    return finish(_run_proxy(settings, routing, options))
 
 
 def _rule(text: str) -> tuple[str, tuple[str, ...]]:
@@ -152,14 +152,14 @@ def _rule(text: str) -> tuple[str, tuple[str, ...]]:
     return pattern.strip(), models_
 
 
-async def _served(settings: Settings, routing: "Routing", options: _Options) -> int:
+async def _run_proxy(settings: Settings, routing: "Routing", options: _Options) -> int:
     from ferrule.serve.proxy.server import open_shop, serve_proxy
 
     listening, host, port = listen(options.listen)
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     with contextlib.ExitStack() as stack:
         stack.callback(listening.close)
-        told = _told(options, stack)
+        told = _build_listeners(options, stack)
         address = f"{host}:{port}"
         async with open_shop(
             settings, routing, token=options.token, told=told, tape=options.tape, address=address
@@ -197,19 +197,19 @@ async def _first_of(*tasks: "asyncio.Task[Any]") -> None:
         task.result()
 
 
-def _told(options: _Options, stack: contextlib.ExitStack) -> "list[Callable[[Record], object]]":
+def _build_listeners(options: _Options, stack: contextlib.ExitStack) -> "list[Callable[[Record], object]]":
     """Who is told of requests that have ended. Raises ConfigError for a log that cannot be written."""
     told: list[Callable[[Record], object]] = []
     if options.log:
-        told.append(_logged(stack.enter_context(_opened(options.log)), options.log))
+        told.append(_build_log_writer(stack.enter_context(_open_log(options.log)), options.log))
     if options.as_json:
-        told.append(_logged(sys.stdout, "standard output"))
+        told.append(_build_log_writer(sys.stdout, "standard output"))
     elif not options.quiet and not options.command and not _has_table(options):
         told.append(lambda record: click.echo(line(record), err=True))
     return told
 
 
-def _opened(path: str) -> IO[str]:
+def _open_log(path: str) -> IO[str]:
     try:
         descriptor = os.open(os.path.expanduser(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     except OSError as error:
@@ -217,7 +217,7 @@ def _opened(path: str) -> IO[str]:
     return os.fdopen(descriptor, "a", encoding="utf-8")
 
 
-def _logged(file: IO[str], name: str) -> "Callable[[Record], object]":
+def _build_log_writer(file: IO[str], name: str) -> "Callable[[Record], object]":
     import msgspec
 
     is_broken = False

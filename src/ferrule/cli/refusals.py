@@ -81,7 +81,7 @@ class Refusals:
             self._prepared[event.thread, call.id] = call
         elif isinstance(call, Done):
             key = (event.thread, call.id)
-            self._done(call, self._prepared.pop(key, None), self._given.pop(key, {}))
+            self._record_reply(call, self._prepared.pop(key, None), self._given.pop(key, {}))
 
     def lines(self) -> list[str]:
         """What a person reads at the end: every call once."""
@@ -89,7 +89,7 @@ class Refusals:
         more = len(told) - _MOST_TOLD
         return told[:_MOST_TOLD] + ([f"… and {more} more calls."] if more > 0 else [])
 
-    def _done(self, done: Done, prepared: Prepared | None, given: Mapping[str, Any]) -> None:
+    def _record_reply(self, done: Done, prepared: Prepared | None, given: Mapping[str, Any]) -> None:
         arguments = prepared.arguments if prepared is not None else given
         reply, key = done.reply, _key(done, arguments)
         if reply.ok:
@@ -178,10 +178,10 @@ def _advice(reply: Reply, tool: str, about: str) -> str:
     if tool in _EDITS:
         return "--permission-mode acceptEdits allows edits, and --yes all that would ask."
     rule = f"{reply.name}({about})" if about and tool == "shell" and "\n" not in about else reply.name
-    return f"--yes allows all that would ask, and --allowed-tools {_quoted(clean(rule))} only this."
+    return f"--yes allows all that would ask, and --allowed-tools {_quote(clean(rule))} only this."
 
 
-def _quoted(rule: str) -> str:
+def _quote(rule: str) -> str:
     import shlex  # for whoever was refused something
 
     return shlex.quote(rule)

@@ -26,7 +26,7 @@ from ferrule.agent.events import (
 )
 from ferrule.cli.codes import WHY
 from ferrule.cli.show import paint, plain
-from ferrule.cli.talk.events import checked, noticed
+from ferrule.cli.talk.events import find_new_errors, parse_checks
 from ferrule.core.call import Reply
 from ferrule.core.events import Done, Prepared, Reported
 from ferrule.output.clean import clean
@@ -67,9 +67,9 @@ class TranscriptPrinter:
             case TurnEnded() if is_main:
                 self._new_line()
             case Called():
-                self._called(event)
+                self._on_call(event)
             case Ended() if is_main:
-                self._ended(event)
+                self._on_end(event)
             case _:
                 self._aside(event)
 
@@ -81,9 +81,9 @@ class TranscriptPrinter:
                 self._line(self._paint(f"{self._inside(event.thread)}… {again(event)}", "dim"))
                 self._after_work = True
             case ChildBegan():
-                self._began(event)
+                self._on_child_begin(event)
             case ChildEnded():
-                self._child_ended(event)
+                self._on_child_end(event)
             case Compacted():
                 said = "Old outputs were left out" if event.kind == "outputs" else "The conversation was summed up"
                 tokens = f"{event.before_tokens:,} → {event.after_tokens:,} tokens"
@@ -104,20 +104,20 @@ class TranscriptPrinter:
         self._out.flush()
         self._mid_line = not text.endswith("\n")
 
-    def _called(self, event: Called) -> None:
+    def _on_call(self, event: Called) -> None:
         call = event.call
         match call:
             case Prepared():
                 self._about[event.thread, call.id] = self._short(_about(call))
             case Done():
-                self._done(call.reply, self._about.pop((event.thread, call.id), ""), self._inside(event.thread))
+                self._print_reply(call.reply, self._about.pop((event.thread, call.id), ""), self._inside(event.thread))
             case Reported():
                 self._warn(call.sentence)
             case _:
                 pass
 
-    def _done(self, reply: Reply, about: str, inside: str) -> None:
-        checks = checked(reply)
+    def _print_reply(self, reply: Reply, about: str, inside: str) -> None:
+        checks = parse_checks(reply)
         ok = checks is None or checks.ok
         mark, colour = _MARKS.get(reply.status, _FAILED) if ok else _FAILED
         about = about if checks is None else checks.words
@@ -136,10 +136,10 @@ class TranscriptPrinter:
         self._work(f"{line}{why}{self._paint(took, 'dim')}")
         if reply.changes is not None and reply.changes.files:
             self._work(f"{inside}  {self._paint(str(reply.changes), 'dim')}")
-        for row in noticed(reply):
+        for row in find_new_errors(reply):
             self._work(f"{inside}  {self._paint(cut(row, self._width() - len(inside) - 2), 'red')}")
 
-    def _began(self, event: ChildBegan) -> None:
+    def _on_child_begin(self, event: ChildBegan) -> None:
         inside = self._inside(event.thread)
         said = self._short(_first(event.description)) or "…"
         self._children[event.child] = _SubagentLabel(inside, said if said != "…" else event.name)
@@ -148,11 +148,11 @@ class TranscriptPrinter:
         model = f" ({event.model})" if event.model != self._model else ""
         self._dim(cut(f"{inside}┌ {event.name}: {said}{model}", self._width()))
 
-    def _child_ended(self, event: ChildEnded) -> None:
+    def _on_child_end(self, event: ChildEnded) -> None:
         child = self._children.pop(event.child, None)
         if child is not None:
             how = "" if event.reason == "end" else f", {_STOPPED.get(event.reason, event.reason)}"
-            self._dim(cut(f"{child.inside}└ {child.said}: {spent(event.spent)}{how}", self._width()))
+            self._dim(cut(f"{child.inside}└ {child.said}: {describe_spent(event.spent)}{how}", self._width()))
 
     def _inside(self, thread: str) -> str:
         """What stands before a line of this conversation: a bar for every subagent that it is inside of."""
@@ -163,7 +163,7 @@ class TranscriptPrinter:
         label = f"{cut(child.said, 24)}: " if child.is_one_of_many else ""
         return f"{child.inside}│ {label}"
 
-    def _ended(self, event: Ended) -> None:
+    def _on_end(self, event: Ended) -> None:
         self._new_line()
         if not self._live and event.text.strip():
             self._out.write(clean(event.text).rstrip("\n") + "\n")
@@ -177,7 +177,7 @@ class TranscriptPrinter:
         if self._works:
             self._line("")
             thread = event.thread.split("-", 2)
-            self._line(self._paint(f"{spent(event.spent)}, thread {'-'.join(thread[:2])}", "dim"))
+            self._line(self._paint(f"{describe_spent(event.spent)}, thread {'-'.join(thread[:2])}", "dim"))
 
     def _short(self, text: str) -> str:
         """On one line, and without what every path here begins with."""
@@ -237,7 +237,7 @@ _STOPPED = {
 }
 
 
-def spent(of: Spent) -> str:
+def describe_spent(of: Spent) -> str:
     """What something took, in a few words."""
     tokens = of.usage.input + of.usage.output
     cost = f", ${of.cost:.4f}" if of.cost is not None else ""

@@ -16,7 +16,7 @@ from ferrule.agent.conversation import REWOUND, UNREWOUND, Past, Prompt
 from ferrule.agent.session import Claim
 from ferrule.agent.threads import resume
 from ferrule.checkpoints.remade import left_out_words
-from ferrule.checkpoints.rewind import Rewind, counted, is_folder
+from ferrule.checkpoints.rewind import Rewind, count_noun, is_folder
 from ferrule.cli.codes import DONE, FAILED
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.engine.engine import Engine
@@ -41,12 +41,12 @@ class RewindPoint(NamedTuple):
 
     def words(self) -> str:
         """When it was, its first line, and what has come of it."""
-        facts = [_PLACES[self.prompt.place], f"{counted(self.files, 'file')} changed since" if self.files else ""]
+        facts = [_PLACES[self.prompt.place], f"{count_noun(self.files, 'file')} changed since" if self.files else ""]
         about = ", ".join(filter(None, facts))
         return f"{when(self.prompt.at)}  {_first_line(self.prompt.text)}{f'  ({about})' if about else ''}"
 
 
-async def previewed(engine: Engine, number: int) -> Rewind:
+async def preview_rewind(engine: Engine, number: int) -> Rewind:
     """What going back to before a prompt would do to the files. Raises `ToolFailure`."""
     try:
         return await engine.rewind_preview(number)
@@ -56,7 +56,7 @@ async def previewed(engine: Engine, number: int) -> Rewind:
         return Rewind()
 
 
-def listed(past: Past, entries: Iterable[JournalEntry], thread: str) -> list[RewindPoint]:
+def list_points(past: Past, entries: Iterable[JournalEntry], thread: str) -> list[RewindPoint]:
     """The prompts of a conversation, the newest last."""
     steps: dict[str, list[_Stepped]] = {}
     for entry in entries:
@@ -129,10 +129,10 @@ def preview_rows(rewind: Rewind, shown: Callable[[str], str]) -> list[str]:
     return [*rows, *map(clean, rewind.moved)]
 
 
-def done_words(rewind: Rewind, number: int) -> str:
+def describe_rewind(rewind: Rewind, number: int) -> str:
     """What a rewind has done to the files."""
     count = len(_files(rewind))
-    return f"{counted(count, 'file')} {'is' if count == 1 else 'are'} as before prompt {number}."
+    return f"{count_noun(count, 'file')} {'is' if count == 1 else 'are'} as before prompt {number}."
 
 
 def _files(rewind: Rewind) -> list[NodeChange]:
@@ -190,7 +190,7 @@ class _Plan(NamedTuple):
     over: bool
 
 
-async def rewound(store: ThreadStore, about: ThreadMetadata, wanted: RewindOptions) -> int:
+async def rewind_thread(store: ThreadStore, about: ThreadMetadata, wanted: RewindOptions) -> int:
     """List, show and do, as an exit code. Raises `ConfigError` where somebody has the conversation open."""
     if about.parent:
         raise ConfigError(f"{about.id} is a subagent's. Rewind the conversation that has started it: {about.parent}.")
@@ -203,7 +203,7 @@ async def rewound(store: ThreadStore, about: ThreadMetadata, wanted: RewindOptio
             return _unrewind(talk)
         async with _engine(about, past) as engine:
             entries = engine.need(Journal).entries() if engine is not None else []
-            prompts = listed(past, entries, about.id)
+            prompts = list_points(past, entries, about.id)
             if wanted.turn is None:
                 return _list(prompts)
             found = next((one for one in prompts if one.prompt.number == wanted.turn), None)
@@ -251,15 +251,15 @@ async def _rewind(talk: _Talk, one: RewindPoint, engine: Engine | None, wanted: 
     if wanted.conversation:
         past.step(number)  # what cannot go back is said before anything else
     try:
-        preview = await previewed(engine, number) if engine is not None else None
+        preview = await preview_rewind(engine, number) if engine is not None else None
         if preview is not None and engine is not None:
-            click.echo("\n".join(preview_rows(preview, engine.jail.shown)))
-        plan = _planned(one, preview, wanted)
+            click.echo("\n".join(preview_rows(preview, engine.jail.display_path)))
+        plan = _plan_rewind(one, preview, wanted)
         if plan is None:
             return FAILED
         if plan.files and engine is not None:
             done = await engine.rewind(number, over=plan.over)
-            click.echo(f"{done_words(done, number)}{' `ferrule undo` takes that back.' if done.entry else ''}")
+            click.echo(f"{describe_rewind(done, number)}{' `ferrule undo` takes that back.' if done.entry else ''}")
     except ToolFailure as error:
         click.echo(f"ferrule: {error.message}", err=True)
         return FAILED
@@ -270,7 +270,7 @@ async def _rewind(talk: _Talk, one: RewindPoint, engine: Engine | None, wanted: 
     return DONE
 
 
-def _planned(one: RewindPoint, preview: "Rewind | None", wanted: RewindOptions) -> _Plan | None:
+def _plan_rewind(one: RewindPoint, preview: "Rewind | None", wanted: RewindOptions) -> _Plan | None:
     """What is to be done; None where it is nothing, which is said."""
     has_files = preview is not None and bool(preview.changes or preview.by_hand)
     has_talk = one.prompt.place != "gone"

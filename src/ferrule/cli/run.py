@@ -27,13 +27,13 @@ from ferrule.cli.options import (
     agent_options,
     agent_session,
     finish,
-    piped_in,
+    read_piped_input,
+    read_stdin,
     session_options,
-    typed_in,
 )
 from ferrule.cli.printer import EventDisplay, front, plainly
 from ferrule.cli.refusals import Refusals, refusal_lines
-from ferrule.cli.session_flags import FITTING, FLAGS, Fitting, SessionFlags, fitting_options, session_flags
+from ferrule.cli.session_flags import FITTING, FLAGS, Fitting, SessionFlags, add_fitting_options, session_flags
 from ferrule.core.content import Image
 from ferrule.core.errors import ConfigError, FerruleError
 from ferrule.core.events import Done
@@ -69,7 +69,7 @@ class Dashed(Prompted):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if _is_driven(args):
-            args, ctx.meta[LEFT_OUT] = self._known(args)
+            args, ctx.meta[LEFT_OUT] = self._split_unknown(args)
         is_task = any(argument.startswith("-") and " " in argument.partition("=")[0] for argument in args)
         try:
             return super().parse_args(ctx, args)
@@ -79,7 +79,7 @@ class Dashed(Prompted):
             how = 'A task that begins with a dash stands at the end, behind --: ferrule run -- "- do this"'
             raise click.UsageError(f"{error.format_message()} {how}", ctx) from error
 
-    def _known(self, args: list[str]) -> tuple[list[str], list[str]]:
+    def _split_unknown(self, args: list[str]) -> tuple[list[str], list[str]]:
         """The arguments without options that nobody here knows, and those."""
         takes_value = {
             name: not (isinstance(one, click.Option) and one.is_flag) for one in self.params for name in one.opts
@@ -171,7 +171,7 @@ def _is_driven(args: list[str]) -> bool:
     is_flag=True,
     help="With --output stream-json: also every hook that is run.",
 )
-@fitting_options
+@add_fitting_options
 @session_flags
 @agent_options
 @session_options
@@ -252,11 +252,11 @@ def _task(task: str | None) -> tuple[str, str]:
     if task is None or task == "-":
         if sys.stdin is not None and sys.stdin.isatty():
             raise click.UsageError('There is no task: ferrule run "what to do". `ferrule chat` is for talking.')
-        task = typed_in()
+        task = read_stdin()
         if not task.strip():
             raise click.UsageError('Standard input is empty, so there is no task: ferrule run "what to do".')
     elif task.strip():
-        piped = piped_in()
+        piped = read_piped_input()
     if not task.strip():
         raise click.UsageError("The task is empty.")
     return task, piped
@@ -372,14 +372,14 @@ async def _run(work: Work, shown: EventDisplay) -> int:
     shown.stop = stopping.press
     with _interrupts(stopping.press):
         try:
-            ended = await (_lines(work, shown, stopping) if work.task is None else _worked(work, shown, stopping))
-            await shown.drained(_MOMENT_SECONDS if stopping.pressed > 1 else None)
+            ended = await (_lines(work, shown, stopping) if work.task is None else _run_session(work, shown, stopping))
+            await shown.drain(_MOMENT_SECONDS if stopping.pressed > 1 else None)
         except asyncio.CancelledError:
             if shown.broken is None:
-                await shown.drained(_MOMENT_SECONDS)
+                await shown.drain(_MOMENT_SECONDS)
                 raise
         except (FerruleError, click.ClickException):
-            await shown.drained(_MOMENT_SECONDS)
+            await shown.drain(_MOMENT_SECONDS)
             raise
     if shown.broken is not None:
         raise shown.broken
@@ -397,11 +397,11 @@ async def _lines(work: Work, shown: EventDisplay, stopping: Stopping) -> Ended:
     may_bypass = work.options["permission_mode"] == "bypassPermissions"
     async with Driver(work.write, may_bypass=may_bypass) as driver:
         work.options = driver.prepare(work.fitting, work.flags, work.options, asks=work.asks)
-        with driver.telling():
-            return await _worked(work, shown, stopping, driver)
+        with driver.report_failure():
+            return await _run_session(work, shown, stopping, driver)
 
 
-async def _worked(work: Work, shown: EventDisplay, stopping: Stopping, driver: "Driver | None" = None) -> Ended:
+async def _run_session(work: Work, shown: EventDisplay, stopping: Stopping, driver: "Driver | None" = None) -> Ended:
     given = agent_session(**work.options)
     refusals = Refusals(is_asked=not isinstance(given["ask"], Nobody | Everybody))
     work.refusals = refusals
@@ -418,7 +418,7 @@ async def _worked(work: Work, shown: EventDisplay, stopping: Stopping, driver: "
             work.flags.give(session)
             work.fitting.fit(session)
             if driver is not None:
-                shown.offer(driver.offered(session))
+                shown.offer(driver.init_fields(session))
             for warning in work.warnings:
                 session.agent.talk.warn(warning)
                 if work.task is None:  # the lines tell a program, and this whoever looks at its own output

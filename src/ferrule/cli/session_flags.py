@@ -141,12 +141,12 @@ class SessionFlags:
 
     def describe(self, agents: Mapping[str, Any]) -> None:
         """Have kinds of agents as a program describes them. One that cannot be used is a warning."""
-        from ferrule.tools.agents.kinds import given_agent  # for whoever has some
+        from ferrule.tools.agents.kinds import agent_from_values  # for whoever has some
         from ferrule.tools.skills.skills import Unusable
 
         for name, values in agents.items():
             try:
-                made = given_agent(name, values if isinstance(values, dict) else {})
+                made = agent_from_values(name, values if isinstance(values, dict) else {})
             except Unusable as error:
                 self.warnings.append(f"The agent {name!r} is left out: {error}.")
                 continue
@@ -367,7 +367,7 @@ _FITTING_OPTIONS = (
 )
 
 
-def fitting_options(command: F) -> F:
+def add_fitting_options(command: F) -> F:
     """Add them to a command; `Fitting` takes them."""
     for option in reversed(_FITTING_OPTIONS):
         command = option(command)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TextIO
 import click
 import msgspec
 
-from ferrule.core.call import Reply, spoken
+from ferrule.core.call import Reply, result_text
 
 _COLOURS = {"red": 31, "green": 32, "yellow": 33, "blue": 34, "cyan": 36, "dim": 2, "bold": 1}
 _STEERING = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A))}
@@ -27,7 +27,7 @@ class DefaultCommandGroup(click.Group):
         return super().parse_args(ctx, args or ([] if ctx.resilient_parsing else [self._first]))
 
 
-def coloured(stream: TextIO | None = None) -> bool:
+def has_colour(stream: TextIO | None = None) -> bool:
     """Is standard output, or another stream, a terminal that wants colour?"""
     is_terminal = (stream or sys.stdout).isatty()
     return is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
@@ -35,22 +35,22 @@ def coloured(stream: TextIO | None = None) -> bool:
 
 def paint(text: str, colour: str, stream: TextIO | None = None) -> str:
     """The text in colour, where the stream that it goes to wants it."""
-    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if coloured(stream) else text
+    return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if has_colour(stream) else text
 
 
-def indented(value: object) -> str:
+def format_json(value: object) -> str:
     """A value as JSON that people can read."""
-    return shown_json(msgspec.json.format(msgspec.json.encode(value)).decode())
+    return escape_json(msgspec.json.format(msgspec.json.encode(value)).decode())
 
 
-def shown_json(text: str) -> str:
+def escape_json(text: str) -> str:
     """The same JSON, with escapes for what steers a terminal, or is the end of a line to some readers."""
     return text.translate(_STEERING)
 
 
 def paint_diff(text: str) -> str:
     """A diff with its added and removed lines in colour."""
-    return "".join(_paint_line(line) for line in text.splitlines(keepends=True)) if coloured() else text
+    return "".join(_paint_line(line) for line in text.splitlines(keepends=True)) if has_colour() else text
 
 
 def plain(reply: Reply) -> str:
@@ -77,7 +77,7 @@ def _item(item: Any) -> str:
         return f"[{item.get('media_type', 'image')}, {size_bytes:,} bytes; --json prints the data]"
     if isinstance(item, dict) and item.get("type") == "text" and isinstance(item.get("text"), str):
         return str(item["text"])
-    return item if isinstance(item, str) else spoken(item)
+    return item if isinstance(item, str) else result_text(item)
 
 
 def _paint_line(line: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from ferrule.cli.codes import DONE
-from ferrule.cli.show import indented, paint
+from ferrule.cli.show import format_json, paint
 from ferrule.core.errors import ToolFailure
 from ferrule.files.jail import Jail
 from ferrule.output.clean import clean
@@ -80,7 +80,7 @@ def _skills(jail: Jail) -> Skills:
 def _list(skills: Skills, *, as_json: bool) -> None:
     found = skills.all()
     if as_json:
-        click.echo(indented([_row(skill) for skill in found]))
+        click.echo(format_json([_row(skill) for skill in found]))
     else:
         width = max((len(skill.name) for skill in found), default=0)
         for skill in found:
@@ -95,7 +95,7 @@ def _list(skills: Skills, *, as_json: bool) -> None:
 def _show(skill: Skill, *, as_json: bool) -> None:
     row = {**_row(skill), "instructions": clean(skill.body)}
     if as_json:
-        click.echo(indented(row))
+        click.echo(format_json(row))
         return
     click.echo(f"{skill.name}  {_whose(skill)}  {clean(skill.file)}\n\n{skill.description}\n")
     for key in ("arguments", "for_model", "for_user", "allowed_tools", "toolbox", "servers", "not_obeyed"):

@@ -26,10 +26,10 @@ from ferrule.agent.events import (
     TurnEnded,
     Warned,
 )
-from ferrule.agent.limits import added
+from ferrule.agent.limits import add_usage
 from ferrule.agent.subagents import agent_id_of
 from ferrule.cli.codes import UNFORMED, WHY
-from ferrule.cli.show import shown_json
+from ferrule.cli.show import escape_json
 from ferrule.core.call import Reply, sayable
 from ferrule.core.content import Text
 from ferrule.core.events import Blocked, Done, HookRun, Reported
@@ -185,7 +185,7 @@ class StreamJson:
         elif isinstance(event, TurnEnded):
             self._turn(event)
         elif isinstance(event, Called):
-            self._called(event)
+            self._on_call(event)
         elif isinstance(event, ChildBegan):
             # A helper's helper belongs to the call in its own parent.
             self._parents[event.child] = event.call_id
@@ -259,7 +259,7 @@ class StreamJson:
         self._asking_seconds += time.monotonic() - self._asked.pop(thread, time.monotonic())
         self._open[thread] = {part.id: part for part in said.parts if isinstance(part, Use)}
         message = said_out(said)
-        self._by_model[said.model] = added(self._by_model.get(said.model, Usage()), said.usage)
+        self._by_model[said.model] = add_usage(self._by_model.get(said.model, Usage()), said.usage)
         if thread == self._session:
             self._stop_reason = message["stop_reason"]
         if self._pieces is not None:
@@ -268,7 +268,7 @@ class StreamJson:
             del self._pieces[thread]
         self._say({"type": "assistant", "message": message}, thread)
 
-    def _called(self, event: Called) -> None:
+    def _on_call(self, event: Called) -> None:
         call = event.call
         if isinstance(call, Reported):
             self._warn(call.sentence, event.thread)
@@ -280,7 +280,7 @@ class StreamJson:
             return
         reply = call.reply
         changed = reply.changes.files if reply.changes is not None else ()
-        self._changed |= dict.fromkeys(shown_path(path, self._cwd) for path in (*reply.track_files, *changed))
+        self._changed |= dict.fromkeys(display_path(path, self._cwd) for path in (*reply.track_files, *changed))
         self._calls[event.thread] = self._calls.get(event.thread, 0) + 1
         use = self._open.get(event.thread, {}).pop(reply.id, None)
         if reply.status == "rejected-by-user":
@@ -407,7 +407,7 @@ class StreamJson:
         self._write(line_of({**line, **about}))
 
 
-def shown_path(path: str, folder: str) -> str:
+def display_path(path: str, folder: str) -> str:
     """A path as from the folder that the session works in, if it is there; as JSON can hold it."""
     inside = os.path.relpath(path, folder) if os.path.isabs(path) and folder else path
     return sayable(path if inside.startswith("..") else inside)
@@ -416,7 +416,7 @@ def shown_path(path: str, folder: str) -> str:
 def line_of(value: dict[str, Any]) -> bytes:
     """One line to every reader; half of a surrogate pair, which models do write, is an escape in it."""
     text = json_text(value)
-    return (text if text.isascii() else shown_json(text)).encode() + b"\n"
+    return (text if text.isascii() else escape_json(text)).encode() + b"\n"
 
 
 def _words(event: Ended) -> str:

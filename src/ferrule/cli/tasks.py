@@ -148,11 +148,11 @@ def short(command: str) -> str:
 
 def left_running(engine: "Engine", how: str = _HOW) -> str:
     """A sentence about them, and one that says how to have their end; empty where nothing is left."""
-    told = running_now(engine)
+    told = describe_running(engine)
     return f"Still at work in the background, and stopped with the session: {told}. {how}".rstrip() if told else ""
 
 
-def running_now(engine: "Engine") -> str:
+def describe_running(engine: "Engine") -> str:
     """The agents and commands that are at work, on one line; empty where there are none."""
     from ferrule.core.subagents import Subagents  # for whoever ends a session
     from ferrule.system.tasks import Tasks

@@ -19,7 +19,7 @@ import msgspec
 from ferrule.agent.session import Claim
 from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.options import finish, thread_ids
-from ferrule.cli.show import columns, indented, paint, shown_json
+from ferrule.cli.show import columns, escape_json, format_json, paint
 from ferrule.core.errors import ToolFailure
 from ferrule.output.clean import clean
 from ferrule.settings.schema import load_settings, state_folder
@@ -72,10 +72,10 @@ def command(ctx: click.Context) -> None:
 @_JSON
 def list_threads(*, workspace: str, every: bool, children: bool, limit: int, as_json: bool) -> int:
     """The newest threads of this folder and those below it."""
-    with _opened() as store:
+    with _open_store() as store:
         threads = store.list(limit=limit, workspace=_folder(workspace, every=every), children=children)
     if as_json:
-        click.echo(indented([_row(about) for about in threads]))
+        click.echo(format_json([_row(about) for about in threads]))
     elif not threads:
         more = "" if every else " about this folder; --all lists those of others too"
         click.echo(f"No threads are kept{more}.", err=True)
@@ -102,13 +102,13 @@ def search(*, query: tuple[str, ...], workspace: str, every: bool, children: boo
       ferrule threads search '"off by one"' file:*.sql
       ferrule threads search --all migration after:2026-01-31
     """
-    with _opened() as store:
+    with _open_store() as store:
         folder = _folder(workspace, every=every)
         findings = store.find(" ".join(query), limit=limit, workspace=folder, children=children)
     for note in findings.notes:
         click.echo(paint(f"note: {clean(note)}", "yellow"), err=True)
     if as_json:
-        click.echo(indented([_found_row(finding) for finding in findings.found]))
+        click.echo(format_json([_search_row(finding) for finding in findings.found]))
     elif not findings.found:
         click.echo("No threads were found.", err=True)
     else:
@@ -129,7 +129,7 @@ def show(*, thread: str, full: bool) -> int:
     for message in messages(loaded.items):
         head, _, body = clean(render(message, full=full)).partition("\n")
         rows.append(f"\n{paint(head, 'green' if message.speaker == 'user' else 'cyan')}\n{body}")
-    _paged("\n".join(rows))
+    _page_text("\n".join(rows))
     if loaded.skipped:
         click.echo(paint(f"warning: the last {loaded.skipped} entries are damaged.", "yellow"), err=True)
     return DONE
@@ -149,7 +149,7 @@ def show(*, thread: str, full: bool) -> int:
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 def export(*, thread: str, form: str | None, path: str | None, force: bool) -> int:
     """Write a thread as Markdown, as one JSON object, or as JSON lines."""
-    text = exported(_load(thread), form or export_form(path or ""))
+    text = render_export(_load(thread), form or export_form(path or ""))
     if path is None:
         click.echo(text, nl=False)
         return DONE
@@ -169,8 +169,8 @@ def rename(*, thread: str, title: tuple[str, ...]) -> int:
     line = " ".join(clean(" ".join(title)).split())
     if not line:
         raise click.UsageError("A title needs words.")
-    with _opened() as store:
-        about = _meant(store, thread)
+    with _open_store() as store:
+        about = _resolve_thread(store, thread)
         store.rename(about.id, line)
     click.echo(f"{about.id} is called “{line}” now.")
     return DONE
@@ -181,8 +181,8 @@ def rename(*, thread: str, title: tuple[str, ...]) -> int:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def delete(*, threads: tuple[str, ...], yes: bool) -> int:
     """Delete threads and those of their subagents, for good."""
-    with _opened() as store:
-        wanted = [_meant(store, thread) for thread in dict.fromkeys(threads)]
+    with _open_store() as store:
+        wanted = [_resolve_thread(store, thread) for thread in dict.fromkeys(threads)]
         for about in wanted:
             click.echo(f"{about.id}  {when(about.updated)}  {clean(about.title)}")
         if not yes:
@@ -191,7 +191,7 @@ def delete(*, threads: tuple[str, ...], yes: bool) -> int:
             if not click.confirm(f"Delete {'it' if len(wanted) == 1 else f'these {len(wanted)}'} for good?"):
                 click.echo("Nothing was deleted.", err=True)
                 return FAILED
-        deleted(store, [about.id for about in wanted])
+        delete_threads(store, [about.id for about in wanted])
     click.echo(f"Deleted {len(wanted)} thread{'' if len(wanted) == 1 else 's'}.")
     return DONE
 
@@ -217,16 +217,16 @@ def rewind(*, thread: str, turn: int | None, files: bool, conversation: bool, ov
       ferrule threads rewind T-5928a90d 3 --files --yes
       ferrule threads rewind T-5928a90d --back
     """
-    from ferrule.cli.rewind import RewindOptions, rewound
+    from ferrule.cli.rewind import RewindOptions, rewind_thread
 
     if back and (turn is not None or files or conversation or over):
         raise click.UsageError("--back takes the last rewind back; give it alone.")
     wanted = RewindOptions(turn, files and not conversation, conversation and not files, over, yes, back)
-    with _opened() as store:
-        return finish(rewound(store, _meant(store, thread), wanted))
+    with _open_store() as store:
+        return finish(rewind_thread(store, _resolve_thread(store, thread), wanted))
 
 
-def _paged(text: str) -> None:
+def _page_text(text: str) -> None:
     """Print it; what has no room on a terminal is shown by the user's pager."""
     lines = shutil.get_terminal_size().lines
     if not sys.stdout.isatty() or text.count("\n") + 2 < lines:
@@ -237,7 +237,7 @@ def _paged(text: str) -> None:
 
 
 @contextlib.contextmanager
-def _opened() -> Iterator[ThreadStore]:
+def _open_store() -> Iterator[ThreadStore]:
     """The store; one that cannot be used is a line and an exit code."""
     from ferrule.system.sqlite import UnusableError  # loads SQLite
 
@@ -254,14 +254,14 @@ def _opened() -> Iterator[ThreadStore]:
 
 
 def _load(name: str) -> Thread:
-    with _opened() as store:
-        thread = store.load(_meant(store, name).id)
+    with _open_store() as store:
+        thread = store.load(_resolve_thread(store, name).id)
     assert thread is not None
     return thread
 
 
-def _meant(store: ThreadStore, name: str) -> ThreadMetadata:
-    found = store.meant(name)
+def _resolve_thread(store: ThreadStore, name: str) -> ThreadMetadata:
+    found = store.find_ids(name)
     about = store.about(found[0]) if len(found) == 1 else None
     if about is not None:
         return about
@@ -321,7 +321,7 @@ def _row(about: ThreadMetadata) -> dict[str, Any]:
     return about.facts()
 
 
-def _found_row(finding: ThreadFinding) -> dict[str, Any]:
+def _search_row(finding: ThreadFinding) -> dict[str, Any]:
     return {
         **_row(finding.about),
         "excerpt": finding.excerpt,
@@ -335,7 +335,7 @@ def _cut(text: str, limit_chars: int) -> str:
     return line if len(line) <= limit_chars else line[: limit_chars - 1] + "…"
 
 
-def deleted(store: ThreadStore, threads: Sequence[str]) -> None:
+def delete_threads(store: ThreadStore, threads: Sequence[str]) -> None:
     """Delete them. Raises: ConfigError where one is open, for what its session keeps next would bring back a part."""
     folder = os.path.join(state_folder(), "threads", "open")
     with contextlib.ExitStack() as held:
@@ -361,15 +361,15 @@ def _forget_todos(thread: str) -> None:
         click.echo(paint(f"warning: the tasks of {thread} were not deleted: {error.message}", "yellow"), err=True)
 
 
-def exported(thread: Thread, form: str) -> str:
+def render_export(thread: Thread, form: str) -> str:
     """The thread as `md`, `json` or `jsonl`; it ends in a newline."""
     if form == "md":
         return _markdown(thread)
     about = {"thread": thread.about.facts(), "files": list(thread.files)}
     items = [_entry(item) for item in thread.items]
     if form == "json":
-        return shown_json(msgspec.json.format(msgspec.json.encode({**about, "items": items})).decode()) + "\n"
-    return "".join(shown_json(msgspec.json.encode(row).decode()) + "\n" for row in (about, *items))
+        return escape_json(msgspec.json.format(msgspec.json.encode({**about, "items": items})).decode()) + "\n"
+    return "".join(escape_json(msgspec.json.encode(row).decode()) + "\n" for row in (about, *items))
 
 
 def export_form(path: str) -> str:
@@ -416,10 +416,10 @@ def _message(message: Message) -> str:
 def _call(call: ThreadCall) -> str:
     result = "no result" if call.result is None else call.result.strip()
     head = f"**{call.name}**{' (failed)' if call.failed else ''}"
-    return "\n\n".join([head, _fenced(call.given, "json"), *([_fenced(result, "")] if result else [])])
+    return "\n\n".join([head, _fence(call.given, "json"), *([_fence(result, "")] if result else [])])
 
 
-def _fenced(text: str, language: str) -> str:
+def _fence(text: str, language: str) -> str:
     """A fence longer than any in the text."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

@@ -23,13 +23,13 @@ from ferrule.core.subagents import Subagents
 from ferrule.dialects.dialect import FAMILIES, load_dialect
 from ferrule.engine.engine import Engine
 from ferrule.output.clean import clean
-from ferrule.registry.dynamic import count, written
+from ferrule.registry.dynamic import count, encode_definition
 from ferrule.registry.dynamic import name as tokenizer
 from ferrule.registry.entry import Registered
 from ferrule.registry.registry import Registry
 from ferrule.settings.schema import load_settings, settings_path
 from ferrule.sources.toolbox.tool import PREFIX
-from ferrule.sources.toolbox.toolbox import LANGUAGES, PROJECT, Language, folders, make, preferred
+from ferrule.sources.toolbox.toolbox import LANGUAGES, PROJECT, Language, choose_folder, folders, make
 
 
 class Actions(click.Command):
@@ -75,12 +75,12 @@ def command(
         raise click.UsageError("Write `ferrule tools`, or `ferrule tools show NAME`.")
     if toolbox:
         return finish(_show_toolboxes(session))
-    engine, warnings = finish(_looked(session))
+    engine, warnings = finish(_load_engine(session))
     if session["model"] is not None:
         click.echo(f"dialect: {engine.dialect.name}", err=True)
     for warning in warnings:
         click.echo(f"warning: {warning}", err=True)
-    chosen = _chosen(engine, name)
+    chosen = _find_tools(engine, name)
     if tokens:
         show(engine.registry, chosen, wire, as_json=as_json)
     elif wire is not None:
@@ -98,7 +98,7 @@ def command(
     return DONE
 
 
-def _chosen(engine: Engine, name: str | None) -> list[Registered]:
+def _find_tools(engine: Engine, name: str | None) -> list[Registered]:
     """One tool, or all that are advertised."""
     registry = engine.registry
     if name is None:
@@ -111,7 +111,7 @@ def _chosen(engine: Engine, name: str | None) -> list[Registered]:
         raise click.UsageError(error.message) from error
 
 
-async def _looked(session: dict[str, Any]) -> tuple[Engine, Sequence[str]]:
+async def _load_engine(session: dict[str, Any]) -> tuple[Engine, Sequence[str]]:
     """The engine with all its tools, closed again: only to be looked at."""
     async with open_engine(**session, subagents=Subagents()) as engine:
         return engine, engine.warnings
@@ -169,9 +169,9 @@ class CostRow(NamedTuple):
 
 def show(registry: Registry, chosen: list[Registered], wire: str | None, *, as_json: bool = False) -> None:
     """A table of the tools by what their definitions cost; those that only a search finds come apart."""
-    shown = _sorted([_row(entry.face, entry.tool.source, wire) for entry in chosen])
-    known = {face.name for face in registry.shown()}
-    later = _sorted(
+    shown = _sort_rows([_row(entry.face, entry.tool.source, wire) for entry in chosen])
+    known = {face.name for face in registry.visible_faces()}
+    later = _sort_rows(
         [_row(one.face, one.group, wire) for one in registry.deferred.values() if one.face.name not in known]
     )
     if len(chosen) == 1:
@@ -194,14 +194,14 @@ def show(registry: Registry, chosen: list[Registered], wire: str | None, *, as_j
         click.echo(f"{'total':<{width}}  {sum(row.tokens for row in later):>7,}")
 
 
-def _sorted(rows: list[CostRow]) -> list[CostRow]:
+def _sort_rows(rows: list[CostRow]) -> list[CostRow]:
     return sorted(rows, key=lambda row: (-row.tokens, row.name))
 
 
 def _row(face: Face, source: str, wire: str | None) -> CostRow:
     """A tool with its tokens: as a model is shown it or, with `wire`, as that model API is sent it."""
     if wire is None:
-        return CostRow(face.name, count(written(face).decode()), source)
+        return CostRow(face.name, count(encode_definition(face).decode()), source)
     from ferrule.wire.wire import definition_of, load_wire  # as in `ferrule tools --wire`
 
     sent = load_wire(wire).definitions_out([definition_of(face)])
@@ -225,7 +225,7 @@ def make_command(name: str, language: Language, folder: str | None) -> int:
     """
     assert language in LANGUAGES
     tools, path = load_settings().tools, settings_path()
-    folder = folder or preferred(tools, environment=os.environ, settings_file=path)
+    folder = folder or choose_folder(tools, environment=os.environ, settings_file=path)
     if folder is None:
         raise click.UsageError("There are no toolboxes (FERRULE_TOOLBOX or AMP_TOOLBOX is empty): give --folder DIR.")
     folder = os.path.abspath(os.path.expanduser(folder))
@@ -258,7 +258,7 @@ class ToolCommand(click.Command):
     """A command whose unknown options are a tool's parameters."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own, ctx.meta[_VALUES] = divided(args, self.params)
+        own, ctx.meta[_VALUES] = split_args(args, self.params)
         return super().parse_args(ctx, own)
 
 
@@ -280,7 +280,7 @@ def use_command(ctx: click.Context, /, name: str, *, only: str | None, as_json: 
       ferrule tools use run-tests --dir src --only output
       ferrule tools use Read --path README.md --read_range '[1, 5]' --only output
     """
-    reply, code = finish(_used(name, ctx.meta[_VALUES], session))
+    reply, code = finish(_run_tool(name, ctx.meta[_VALUES], session))
     ended = exit_code([reply])
     if as_json:
         click.echo(msgspec.json.encode(reply.as_dict()))
@@ -298,7 +298,7 @@ def use_command(ctx: click.Context, /, name: str, *, only: str | None, as_json: 
     return ended
 
 
-async def _used(name: str, given: Sequence[tuple[str, str | None]], session: dict[str, Any]) -> tuple[Reply, int]:
+async def _run_tool(name: str, given: Sequence[tuple[str, str | None]], session: dict[str, Any]) -> tuple[Reply, int]:
     """The reply, and the exit code: the tool's own, where it is a program and has failed."""
     async with open_engine(**session, many=False, lazy=True, on_event=show_report) as engine:
         registry = engine.registry
@@ -316,7 +316,9 @@ async def _used(name: str, given: Sequence[tuple[str, str | None]], session: dic
     return reply, getattr(entry.tool if entry is not None else None, "exit_code", None) or FAILED
 
 
-def divided(args: Sequence[str], params: Sequence[click.Parameter]) -> tuple[list[str], list[tuple[str, str | None]]]:
+def split_args(
+    args: Sequence[str], params: Sequence[click.Parameter]
+) -> tuple[list[str], list[tuple[str, str | None]]]:
     """This command's own words, and the tool's parameters with their values; None for one without a value.
 
     What would be both is refused: a value must not become an option such as `--yes`.

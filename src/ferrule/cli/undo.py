@@ -59,10 +59,10 @@ def diffs(done: Undone, engine: Engine) -> list[str]:
     for path, before in done.before.items():
         after = done.after[path]
         if any(raw is not None and is_binary(raw) for raw in (before, after)):
-            out.append(f"Binary file {engine.jail.shown(path)} differs.\n")
+            out.append(f"Binary file {engine.jail.display_path(path)} differs.\n")
         elif before != after:
             texts = [None if raw is None else raw.decode(errors="replace") for raw in (before, after)]
-            out.append(diff(engine.jail.shown(path), texts[0], texts[1]))
+            out.append(diff(engine.jail.display_path(path), texts[0], texts[1]))
     return out
 
 
@@ -78,7 +78,7 @@ async def _list(engine: Engine, path: str | None) -> None:
 
 def _line(entry: JournalEntry, engine: Engine) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.time))
-    return clean(f"{entry_words(entry, engine.jail.shown)} at {when}")
+    return clean(f"{entry_words(entry, engine.jail.display_path)} at {when}")
 
 
 @click.command("undo")

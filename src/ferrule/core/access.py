@@ -102,7 +102,7 @@ def conflicts(ones: Iterable[Access], others: Iterable[Access]) -> bool:
     return any(conflict(one, other) for one in ones for other in others)
 
 
-def declared(touches: Iterable[Access]) -> tuple[Access, ...]:
+def check_touches(touches: Iterable[Access]) -> tuple[Access, ...]:
     """What a tool says that it touches, as data that can be read twice; anything else is the tool's bug."""
     every = tuple(touches)
     for access in every:

@@ -147,7 +147,7 @@ def content_of(result: Any) -> tuple[Text | Image | Document, ...]:
         members = [_part(member) for member in result]
         if all(member is not None for member in members):
             return tuple(member for member in members if member is not None)
-    return (Text(spoken(result)),)
+    return (Text(result_text(result)),)
 
 
 def _part(value: Any) -> Text | Image | Document | None:
@@ -162,7 +162,7 @@ def _part(value: Any) -> Text | Image | Document | None:
     return _FILES[kind](media_type, data)
 
 
-def spoken(result: Any) -> str:
+def result_text(result: Any) -> str:
     """A result as text: strings as they are, anything else as JSON."""
     if isinstance(result, str):
         return result

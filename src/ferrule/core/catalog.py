@@ -23,7 +23,7 @@ class Catalog:
         """The tools of these names, which are loaded from now on, and the names that mean none of them."""
         raise NotImplementedError
 
-    def told(self) -> str:
+    def summary(self) -> str:
         """What there is to be found, in a few names; empty where there is nothing."""
         raise NotImplementedError
 

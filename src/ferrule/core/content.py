@@ -46,7 +46,7 @@ class Image(msgspec.Struct, frozen=True, tag="image"):
     """The name of its file; it is shown to people, and no API is told."""
 
     def __str__(self) -> str:
-        return _described("Image", self)
+        return _describe_part("Image", self)
 
 
 class Document(msgspec.Struct, frozen=True, tag="document"):
@@ -62,7 +62,7 @@ class Document(msgspec.Struct, frozen=True, tag="document"):
     extra: Extra | None = None
 
     def __str__(self) -> str:
-        return _described("Document", self)
+        return _describe_part("Document", self)
 
 
 def data_bytes(part: Image | Document) -> int:
@@ -72,7 +72,7 @@ def data_bytes(part: Image | Document) -> int:
     return len(part.data) * 3 // 4 - part.data[-2:].count("=")
 
 
-def _described(kind: str, part: Image | Document) -> str:
+def _describe_part(kind: str, part: Image | Document) -> str:
     """What it is in a few words, for people and for logs: never the data."""
     where = part.title or part.url[:200]
     size = data_bytes(part)

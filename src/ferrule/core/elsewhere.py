@@ -79,7 +79,7 @@ class ServerResources(NamedTuple):
     next_cursor: str = ""
 
 
-def said(outcome: Any) -> Any:
+def render_outcome(outcome: Any) -> Any:
     """An outcome as text or a JSON value, for tools whose words are their own; parts where there is a picture."""
     if not isinstance(outcome, Mixed):
         return outcome
@@ -90,16 +90,16 @@ def said(outcome: Any) -> Any:
         return "\n".join(
             part if isinstance(part, str) else part.words for part in parts if not isinstance(part, Picture)
         )
-    return [_shown(part) for part in parts]
+    return [_render_part(part) for part in parts]
 
 
-def _shown(part: str | Picture | McpContent) -> dict[str, str]:
+def _render_part(part: str | Picture | McpContent) -> dict[str, str]:
     if isinstance(part, Picture):
         data = base64.b64encode(part.data).decode()
         return {"type": "image", "media_type": part.media_type, "data": data}
     return {"type": "text", "text": part if isinstance(part, str) else part.words}
 
 
-def failed(outcome: Any) -> bool:
+def has_failed(outcome: Any) -> bool:
     """Does the tool itself say that it failed?"""
     return isinstance(outcome, Mixed) and outcome.failed

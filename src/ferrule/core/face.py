@@ -169,7 +169,7 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
 
     def definition(self) -> dict[str, Any]:
         """What a model is shown. The caller may change it as its model API needs; the face stays as it is."""
-        out = {"name": self.name, "description": self.words, "inputSchema": copied(self.schema)}
+        out = {"name": self.name, "description": self.words, "inputSchema": copy_json(self.schema)}
         return {**out, "grammar": self.grammar} if self.grammar else out
 
     def sentence(self, failure: ToolFailure) -> str:
@@ -180,8 +180,8 @@ class Face(msgspec.Struct, frozen=True, kw_only=True):
         return words.format(message=failure.message, hint=failure.hint, path=failure.path, count=failure.count).rstrip()
 
 
-def copied(value: Any) -> Any:
+def copy_json(value: Any) -> Any:
     """A JSON value that its receiver may change."""
     if isinstance(value, Mapping):
-        return {key: copied(member) for key, member in value.items()}
-    return [copied(member) for member in value] if isinstance(value, list | tuple) else value
+        return {key: copy_json(member) for key, member in value.items()}
+    return [copy_json(member) for member in value] if isinstance(value, list | tuple) else value

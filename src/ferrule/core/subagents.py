@@ -95,7 +95,7 @@ class Subagents:
         """Have it done in the background; it ends with the session at the latest."""
         raise self._nobody(job.agent.name)
 
-    async def seen(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:  # noqa: ARG002 - subclasses do
+    async def poll(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:  # noqa: ARG002 - subclasses do
         """One that was left in the background, after its end or after so many seconds; None where none has the id."""
         return None
 

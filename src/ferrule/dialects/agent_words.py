@@ -15,13 +15,13 @@ Outcome = DelegateOutcome | LeftAgent | SubagentBatchResult
 def message(outcome: Outcome) -> str:
     """The last message and nothing else."""
     if isinstance(outcome, SubagentBatchResult):
-        return shared(outcome)
+        return render_batch(outcome)
     if isinstance(outcome, LeftAgent):
-        return agent_going_on(outcome)
+        return describe_background_agent(outcome)
     return last_words(outcome.worked) or "The agent is done, and has said nothing."
 
 
-def agent_going_on(outcome: LeftAgent) -> str:
+def describe_background_agent(outcome: LeftAgent) -> str:
     """Where an agent goes on: any session knows these two tools."""
     worked = outcome.worked
     return (
@@ -40,7 +40,7 @@ def agent_failed(outcome: Outcome) -> bool:
     return all(work.status == "failed" and work.reason == "error" for work in works)
 
 
-def shared(outcome: SubagentBatchResult) -> str:
+def render_batch(outcome: SubagentBatchResult) -> str:
     """A list of what each has done, as JSON; summaries are shortened until it stays whole."""
     room = SHARED_CHARS
     while True:
@@ -56,13 +56,13 @@ def _row(at: int, worked: Worked, room: int) -> dict[str, Any]:
         "task_index": at,
         "name": worked.name,
         "status": "completed" if worked.status == "completed" else "error",
-        "summary": _shortened(last_words(worked), room),
+        "summary": _truncate_middle(last_words(worked), room),
         "turns": worked.turns,
         "tokens": {"input": worked.input_tokens, "output": worked.output_tokens},
     }
 
 
-def _shortened(text: str, room: int) -> str:
+def _truncate_middle(text: str, room: int) -> str:
     if len(text) <= room:
         return text
     half = room // 2

@@ -117,7 +117,7 @@ def _literal(word: str) -> str | None:
         character = word[index]
         if character in "'\"":
             close = _SINGLE.match(word, index) if character == "'" else _DOUBLE.match(word, index)
-            inner = _unquoted(close.group()) if close else None
+            inner = _unquote(close.group()) if close else None
             if close is None or inner is None:
                 return None
             out.append(inner)
@@ -136,7 +136,7 @@ def _literal(word: str) -> str | None:
     return meaning if is_safe else None
 
 
-def _unquoted(piece: str) -> str | None:
+def _unquote(piece: str) -> str | None:
     body = piece[1:-1]
     if piece[0] == "'":
         return body

@@ -111,7 +111,7 @@ async def fit(raw: bytes, *, original: bool = False, limits: "DecoderLimits | No
         if not _is_whole(media_type, raw):
             raise BadPicture("The image is cut off: its end is missing.")
         return FittedPicture(media_type, raw, source_size, source_size)
-    return await _scaled(raw, media_type, source_size, None if original else LONG_SIDE, limits)
+    return await _scale_picture(raw, media_type, source_size, None if original else LONG_SIDE, limits)
 
 
 def too_many_bytes(size_bytes: int) -> BadPicture:
@@ -122,7 +122,7 @@ def too_many_bytes(size_bytes: int) -> BadPicture:
     )
 
 
-async def _scaled(
+async def _scale_picture(
     raw: bytes, media_type: str, source_size: tuple[int, int], side: int | None, limits: "DecoderLimits | None"
 ) -> FittedPicture:
     from ferrule.documents import decoder  # only what does not fit pays for it
@@ -321,7 +321,7 @@ class Pages(NamedTuple):
     """How many the document has."""
 
 
-def known(head: bytes) -> bool:
+def is_pdf(head: bytes) -> bool:
     """Do these first bytes begin a PDF?"""
     return head.startswith(b"%PDF-")
 

@@ -169,7 +169,9 @@ def _picture(wanted: dict[str, Any]) -> Answer:
         image.thumbnail((wanted["side"], wanted["side"]), Image.Resampling.LANCZOS)
     image, turned = _upright(image)
     image = _plain(image)
-    media_type, data, size = _encoded(image, lossless=lossless or "A" in image.mode, most_bytes=wanted["most_bytes"])
+    media_type, data, size = _encode_image(
+        image, lossless=lossless or "A" in image.mode, most_bytes=wanted["most_bytes"]
+    )
     return {"media_type": media_type, "size": size, "turned": turned}, [data]
 
 
@@ -199,7 +201,7 @@ def _plain(image: "Drawing") -> "Drawing":
     return image if image.mode in {"L", "LA", "RGB", "RGBA"} else image.convert("RGB")
 
 
-def _encoded(image: "Drawing", *, lossless: bool, most_bytes: int) -> tuple[str, bytes, tuple[int, int]]:
+def _encode_image(image: "Drawing", *, lossless: bool, most_bytes: int) -> tuple[str, bytes, tuple[int, int]]:
     """PNG where that is wanted and fits, or else JPEG on white, in worse quality and smaller until it fits."""
     if lossless:
         file = io.BytesIO()
@@ -246,7 +248,7 @@ def _pages(wanted: dict[str, Any]) -> Answer:
             return {"wrong": "page", "total": total, "number": number}, []
         row = {"number": number, "text": text}
         if wanted["pictures"] == "all" or (wanted["pictures"] and not text.strip()):
-            drawn = _drawn(page, wanted["side"], wanted["most_bytes"], blank=wanted["pictures"] == "all")
+            drawn = _render_page(page, wanted["side"], wanted["most_bytes"], blank=wanted["pictures"] == "all")
             if drawn is not None:
                 row |= {"media_type": drawn[0], "size_bytes": len(drawn[1])}
                 parts.append(drawn[1])
@@ -281,13 +283,13 @@ def _text(page: Any, most_chars: int) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _drawn(page: Any, side: int, most_bytes: int, *, blank: bool) -> tuple[str, bytes] | None:
+def _render_page(page: Any, side: int, most_bytes: int, *, blank: bool) -> tuple[str, bytes] | None:
     """The page as a picture; nothing for a page on which nothing is, unless a blank one is wanted too."""
     longest = max(page.get_size())
     if not 0 < longest < float("inf") or (not blank and next(iter(page.get_objects(max_depth=1)), None) is None):
         return None
     bitmap = page.render(scale=min(_MOST_SCALE, (side - 0.5) / longest), may_draw_forms=False)
-    media_type, data, _ = _encoded(_plain(bitmap.to_pil()), lossless=True, most_bytes=most_bytes)
+    media_type, data, _ = _encode_image(_plain(bitmap.to_pil()), lossless=True, most_bytes=most_bytes)
     bitmap.close()
     return media_type, data
 

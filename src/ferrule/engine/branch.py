@@ -12,8 +12,8 @@ from ferrule.core.face import Face
 from ferrule.engine.build import Parts
 from ferrule.files.jail import Jail
 from ferrule.flow import Flow
-from ferrule.permissions.decision import named
-from ferrule.permissions.policy import Policy, RuledHosts, Tightened
+from ferrule.permissions.decision import parse_mode
+from ferrule.permissions.policy import Policy, RuledHosts, StricterPolicy
 from ferrule.permissions.toolset import ModeConfig, includes
 from ferrule.schedule import Scheduler
 from ferrule.system.threads import Threads
@@ -50,7 +50,7 @@ class Branch:
         self.name = name
         self.mode = mode
         self.registry = parent.registry
-        self.policy = Tightened(held, named(permission_mode)) if permission_mode else held
+        self.policy = StricterPolicy(held, parse_mode(permission_mode)) if permission_mode else held
         self.services = parts.services.view(services)
         self.services.later("HostsAllowed", self._hosts_allowed)
         self.services.later("Catalog", self._catalog)
@@ -89,9 +89,9 @@ class Branch:
 
     async def run(self, calls: Iterable[Call]) -> list[Reply]:
         """One message's calls; the replies come in the order of the calls."""
-        named_calls = [self._named(call) for call in calls]
+        named_calls = [self._assign_id(call) for call in calls]
         if not await self._around.ensure([call.name for call in named_calls]):
-            return self._flow.stopped(named_calls)
+            return self._flow.reply_cancelled(named_calls)
         self._flow.notices = self._parts.flow.notices
         try:
             return await self._flow.run(named_calls)
@@ -114,20 +114,20 @@ class Branch:
 
     def faces(self) -> list[Face]:
         """The tools that it is shown; while it may only read, those that read."""
-        given = self._given_faces()
+        given = self._available_faces()
         if not self.policy.is_planning:
             return given
-        from ferrule.permissions.plan_mode import offered  # as the engine does
+        from ferrule.permissions.plan_mode import select_plan_tools  # as the engine does
 
-        return offered(given, None)
+        return select_plan_tools(given, None)
 
-    def _given_faces(self) -> list[Face]:
-        shown = (face for face in self.registry.shown() if self._gives(face))
+    def _available_faces(self) -> list[Face]:
+        shown = (face for face in self.registry.visible_faces() if self._gives(face))
         return [face for face in shown if not self.policy.denies_everything(face.tool)]
 
     def section(self) -> str:
         """The part of its system prompt that tells of its tools."""
-        return self._around.section(self._given_faces(), self._permits, listed=False)
+        return self._around.section(self._available_faces(), self._permits, listed=False)
 
     async def guidance(self) -> "tuple[Guide, ...]":
         """The guidance files that hold from the start."""
@@ -153,6 +153,6 @@ class Branch:
         """What a search of the subagent's finds: nothing that its mode refuses."""
         return self.registry.catalog.within(self._gives)
 
-    def _named(self, call: Call) -> Call:
+    def _assign_id(self, call: Call) -> Call:
         self._calls += 1
         return call if call.id else Call(call.name, call.input, f"call_{self._calls}")

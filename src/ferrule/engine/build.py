@@ -32,7 +32,7 @@ from ferrule.registry.foreign import Family
 from ferrule.registry.registry import Registry
 from ferrule.schedule import Scheduler
 from ferrule.services import Services
-from ferrule.session_policy import Policing
+from ferrule.session_policy import SessionPolicy
 from ferrule.settings.schema import Settings, load_settings, managed_path, read_settings, settings_path
 from ferrule.tools import BUILTIN, load
 
@@ -65,7 +65,7 @@ class Parts(NamedTuple):
 
     jail: Jail
     services: Services
-    policing: Policing
+    policing: SessionPolicy
     policy: Policy
     runner: ToolRunner
     flow: Flow
@@ -79,8 +79,8 @@ def assemble(given: EngineInputs) -> Parts:
     services.sweep()
     services.sweep_processes()
     guard = services[Guard]
-    guard.kept = tuple(_kept(given.dialect, jail))
-    policing = Policing(jail, settings, given.state, given.registry, given.families)
+    guard.kept = tuple(_read_protected_folders(given.dialect, jail))
+    policing = SessionPolicy(jail, settings, given.state, given.registry, given.families)
     policy = policing.policy(services, notes=given.dialect.notes, mode=given.permission_mode, rules=given.rules)
     runner = ToolRunner(seconds=settings.limits.seconds)
     flow = Flow(
@@ -104,7 +104,7 @@ def assemble(given: EngineInputs) -> Parts:
             kept=guard.kept,
             policy=policy,
             save=policing.save(policy),
-            approved=policing.approved,
+            approved=policing.make_approved,
             thread=given.session_id,
         ),
         checkpoints=CallCheckpoints(services),
@@ -117,7 +117,7 @@ def assemble(given: EngineInputs) -> Parts:
     return Parts(jail, services, policing, policy, runner, flow)
 
 
-def _kept(dialect: Dialect, jail: Jail) -> list[str]:
+def _read_protected_folders(dialect: Dialect, jail: Jail) -> list[str]:
     """The folders that the user keeps from being written, by the family's environment variable."""
     named = os.environ.get(dialect.protects, "") if dialect.protects else ""
     return [jail.real(folder) for folder in named.split(os.pathsep) if folder]
@@ -164,7 +164,7 @@ def family(dialect: Dialect) -> Family:
     return Family(dialect.name, dialect.faces, dialect.aliases)
 
 
-def chosen(given: str | Dialect | None, model: str | None, settings: Settings) -> Dialect:
+def choose_dialect(given: str | Dialect | None, model: str | None, settings: Settings) -> Dialect:
     """The dialect that was given, else the one that the model speaks best, else the one of the settings."""
     if isinstance(given, Dialect):
         return given
@@ -173,7 +173,7 @@ def chosen(given: str | Dialect | None, model: str | None, settings: Settings) -
     return load_dialect(settings.dialect if given is None else given)
 
 
-def settled(
+def resolve_settings(
     workspace: str, state: str, over: Mapping[str, Any] = MappingProxyType({})
 ) -> "tuple[Settings, Layered | None]":
     """The settings of all layers, and where they came from; mostly there is only the user's file, or none.
@@ -194,7 +194,7 @@ def layers_of(workspace: str, state: str, over: Mapping[str, Any] = MappingProxy
     from ferrule.permissions.trust import Trust
     from ferrule.settings.layers import (
         LayerFile,
-        layered,
+        merge_layers,
         project_path,
     )  # for projects and machines with settings of their own
 
@@ -203,7 +203,7 @@ def layers_of(workspace: str, state: str, over: Mapping[str, Any] = MappingProxy
         files.append(LayerFile("managed", managed_path(), raw))
     if (raw := read_settings(settings_path())) is not None:
         files.append(LayerFile("user", settings_path(), raw))
-    sources = over.get("sources") or layered(files, over).settings.sources
+    sources = over.get("sources") or merge_layers(files, over).settings.sources
     real = os.path.realpath(os.path.expanduser(workspace))
     path = project_path(real)
     notes: tuple[str, ...] = ()
@@ -213,7 +213,7 @@ def layers_of(workspace: str, state: str, over: Mapping[str, Any] = MappingProxy
             files.append(LayerFile("project", path, seen.contents[path]))
         else:
             notes = (f"{path} is not trusted: only its rules that tighten count. See `ferrule permissions trust`.",)
-    whole = layered(files, over)
+    whole = merge_layers(files, over)
     return whole._replace(warnings=(*whole.warnings, *notes))
 
 

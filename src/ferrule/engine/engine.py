@@ -28,11 +28,11 @@ from ferrule.engine.build import (
     assemble,
     check,
     check_folders,
-    chosen,
+    choose_dialect,
     family,
     new_session_id,
     registry_of,
-    settled,
+    resolve_settings,
     with_network,
 )
 from ferrule.engine.extensions import Companions, SessionExtras
@@ -40,7 +40,7 @@ from ferrule.files.jail import Jail
 from ferrule.files.ledger import Ledger
 from ferrule.flow import Flow
 from ferrule.permissions.ask import Asker, Callback, CallbackAsker, Nobody, Question
-from ferrule.permissions.decision import named
+from ferrule.permissions.decision import parse_mode
 from ferrule.permissions.policy import Policy, mode_name
 from ferrule.permissions.toolset import ModeConfig, includes
 from ferrule.registry.foreign import Family
@@ -100,10 +100,10 @@ class Lookback:
         undo = self._services.undo()
         gone = await self._services[Threads].run(undo.removed_repositories, self._real(path))
         with_git = bool(gone) and await self._may_bring_back(gone)
-        return await self._step(functools.partial(undo.back, with_git=with_git), path)
+        return await self._step(functools.partial(undo.undo_last, with_git=with_git), path)
 
     async def _may_bring_back(self, repositories: "tuple[str, ...]") -> bool:
-        names = ", ".join(map(self.jail.shown, repositories))
+        names = ", ".join(map(self.jail.display_path, repositories))
         question = Question(
             kind="call",
             call_id="",
@@ -134,7 +134,7 @@ class Lookback:
         history = self._services.history()
         gone = (await self._services[Threads].run(history.preview, prompt, over=over)).repositories
         with_git = bool(gone) and await self._may_bring_back(gone)
-        done = await self._services[Threads].finish(history.back, prompt, over=over, with_git=with_git)
+        done = await self._services[Threads].finish(history.rewind_to, prompt, over=over, with_git=with_git)
         files = {
             one.path: None
             if one.after is None or one.after.kind != "file" or one.after.is_unkept
@@ -147,7 +147,7 @@ class Lookback:
     async def redo(self, path: str | os.PathLike[str] | None = None) -> "Undone":
         """Write again what was last undone."""
         self._check_open()
-        return await self._step(self._services.undo().again, path)
+        return await self._step(self._services.undo().redo_last, path)
 
     async def history(
         self, path: str | os.PathLike[str] | None = None
@@ -241,17 +241,17 @@ class Engine(Lookback):
 
         `session_id` is given where an earlier session goes on. `dialect` may be a function of the settings.
         """
-        check(tools := _made(tools), ask, add_dirs, settings, mcp_config, mode=mode)
+        check(tools := _make_tools(tools), ask, add_dirs, settings, mcp_config, mode=mode)
         self._tools = tools
         self.state = os.path.abspath(state) if state is not None else state_folder()
-        found = (settings, None) if settings else settled(os.fspath(workspace), self.state, over)
+        found = (settings, None) if settings else resolve_settings(os.fspath(workspace), self.state, over)
         self.settings, self.layered = found
         self.settings = with_network(self.settings, network=network, hosts=allow_hosts)
         self._watched = watched
         more = (*self.settings.files.add_dirs, *(os.fspath(one) for one in add_dirs))
         self._folders = (os.fspath(workspace), more)
         check_folders(self._folders[0], *self._folders[1])
-        self.dialect = chosen(dialect(self.settings) if callable(dialect) else dialect, model, self.settings)
+        self.dialect = choose_dialect(dialect(self.settings) if callable(dialect) else dialect, model, self.settings)
         self.registry = registry_of(self.dialect, self.settings, tools, self._foreign, for_people=lazy)
         self._asker: Asker = Nobody() if ask is None else ask if hasattr(ask, "ask") else CallbackAsker(ask)
         self.mode = mode or ModeConfig(allow_mcp=True, allow_toolbox=True)
@@ -364,17 +364,17 @@ class Engine(Lookback):
 
     def faces(self) -> list[Face]:
         """The tools that a model is shown. A session that plans shows those that read, and the way out of planning."""
-        given = self._given_faces()
+        given = self._available_faces()
         if not self._opened or not self.policy.is_planning:
             return given
-        from ferrule.permissions.plan_mode import offered  # for sessions that plan
+        from ferrule.permissions.plan_mode import select_plan_tools  # for sessions that plan
 
         way_out = self.registry.face_of("exit_plan")
-        return offered(given, way_out if way_out is not None and self._permits(way_out) else None)
+        return select_plan_tools(given, way_out if way_out is not None and self._permits(way_out) else None)
 
-    def _given_faces(self) -> list[Face]:
+    def _available_faces(self) -> list[Face]:
         """The tools that the mode and the rules give."""
-        return [face for face in self.registry.shown() if self._permits(face)]
+        return [face for face in self.registry.visible_faces() if self._permits(face)]
 
     def _permits_name(self, tool: str) -> bool:
         """Can the session use a tool from elsewhere, shown or deferred?"""
@@ -397,7 +397,7 @@ class Engine(Lookback):
         Without `listed`, tools are named only where they have guidance: for models that are shown the definitions.
         """
         self._check_open()
-        return self._companions.section(self._given_faces(), self._permits_name, listed=listed)
+        return self._companions.section(self._available_faces(), self._permits_name, listed=listed)
 
     def instructions(self) -> dict[str, str]:
         """MCP server → what it says about the use of its tools, as the user has approved it; a part of `section`."""
@@ -421,7 +421,7 @@ class Engine(Lookback):
         """
         self._check_open()
 
-        planning, wanted = self._services[Planning], named(name).name
+        planning, wanted = self._services[Planning], parse_mode(name).name
         if wanted == "plan":
             planning.enter()
         else:
@@ -486,10 +486,10 @@ class Engine(Lookback):
         once. It goes over no rule that denies, opens no folder, and lets nothing write protected files.
         """
         self._check_open()
-        named = [self._named(call) for call in calls]
-        agreed = _approved(approved, named) if approved else frozenset()
+        named = [self._assign_id(call) for call in calls]
+        agreed = _check_approved(approved, named) if approved else frozenset()
         if not await self._companions.ensure([call.name for call in named]):
-            return self._flow.stopped(named)
+            return self._flow.reply_cancelled(named)
         return await self._flow.run(named, approved=agreed)
 
     async def call(self, name: str, /, **input: Any) -> Reply:  # noqa: A002 - the word of the wire
@@ -520,16 +520,16 @@ class Engine(Lookback):
         Raises `ToolFailure` for a call that could not run at all.
         """
         self._check_open()
-        from ferrule.engine.dry_run import planned  # only plans need it
+        from ferrule.engine.dry_run import plan_batches  # only plans need it
 
-        return planned(self._flow, [self._named(call) for call in calls])
+        return plan_batches(self._flow, [self._assign_id(call) for call in calls])
 
     async def decide(self, call: Call) -> "Decision":
         """What would be said about a call: allow, ask or deny, by which rule and why. Nothing runs, nobody is asked."""
         self._check_open()
         from ferrule.engine.dry_run import weigh  # for whoever writes rules
 
-        call = self._named(call)
+        call = self._assign_id(call)
         return await weigh(self._flow, call, self._policing.names())
 
     def why_asked(self) -> str:
@@ -550,7 +550,7 @@ class Engine(Lookback):
         self._streams.add(stream)
         return stream
 
-    def _named(self, call: Call) -> Call:
+    def _assign_id(self, call: Call) -> Call:
         given: object = call
         if not isinstance(given, Call) or not isinstance(given.name, str):
             raise ConfigError(f"A call is Call(name, input), not {call!r:.80}.")
@@ -567,7 +567,7 @@ class Engine(Lookback):
                 _log.exception("on_event failed; the call goes on")
 
 
-def _made(given: "Iterable[AnyTool | Mapping[str, Any]]") -> tuple[AnyTool, ...]:
+def _make_tools(given: "Iterable[AnyTool | Mapping[str, Any]]") -> tuple[AnyTool, ...]:
     """The tools that a program gives: made by it, or written down as records. Raises `ConfigError`."""
     tools: list[Any] = []
     for one in given:
@@ -582,7 +582,7 @@ def _made(given: "Iterable[AnyTool | Mapping[str, Any]]") -> tuple[AnyTool, ...]
     return tuple(tools)
 
 
-def _approved(approved: Iterable[str], calls: Sequence[Call]) -> frozenset[str]:
+def _check_approved(approved: Iterable[str], calls: Sequence[Call]) -> frozenset[str]:
     """Return the ids that were agreed to; raise `ConfigError` for one that names no call, or two."""
     agreed = frozenset({approved} if isinstance(approved, str) else approved)
     ids = [call.id for call in calls]

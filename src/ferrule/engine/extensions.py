@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ferrule.core.errors import ConfigError
 from ferrule.core.events import HookRun, Reported, ToolsChanged
 from ferrule.engine.build import EngineInputs, Parts
-from ferrule.engine.session_services import Introducing
+from ferrule.engine.session_services import SessionServices
 from ferrule.files.guard import Guard
 from ferrule.flow import stop
 from ferrule.output.clean import clean
@@ -148,7 +148,7 @@ class Companions:
         services.later("Bringing", self._make_bringing)
         services.later("Offered", self._make_offered)
         services.later("Subagents", self._make_subagents)
-        Introducing(self._given, self._parts).introduce()
+        SessionServices(self._given, self._parts).introduce()
         registry.before_search = self._connect
         self._parts.flow.why_not = self._why_not
         registry.on_changed = lambda: self._given.emit(ToolsChanged(id="", name="", at=time.perf_counter()))
@@ -202,7 +202,7 @@ class Companions:
         return any(os.path.lexists(os.path.join(self._parts.jail.folder, name)) for name in _HOOK_FILES)
 
     async def _start_hooks(self) -> None:
-        from ferrule.hooks.calls import Hooking, Notifying, find, named_scripts
+        from ferrule.hooks.calls import Hooking, Notifying, find, find_scripts
         from ferrule.hooks.hooks import Hooks  # for sessions with hooks
         from ferrule.permissions import started
         from ferrule.permissions.started import CommandScripts
@@ -225,7 +225,7 @@ class Companions:
             self._report(warning)  # a guard that has gone must not go silently
         if not found.hooks:
             return
-        parts.services[Guard].keep(named_scripts(found.hooks, look))
+        parts.services[Guard].keep(find_scripts(found.hooks, look))
         self._hooks = Hooks(
             found.hooks,
             workspace=workspace,

@@ -13,7 +13,7 @@ from ferrule.permissions.policy import RuledHosts
 from ferrule.settings.schema import settings_path
 
 
-class Introducing:
+class SessionServices:
     """Makes the services for one session: its plan mode, its todos, its people, its threads and its kinds of agents."""
 
     def __init__(self, given: EngineInputs, parts: Parts) -> None:
@@ -23,7 +23,7 @@ class Introducing:
     def introduce(self) -> None:
         later, policy = self._parts.services.later, self._parts.policy
         self._parts.services.is_held = lambda: policy.is_held
-        later("Planning", self._planning)
+        later("Planning", self._make_planner)
         later("People", self._people)
         later("Todos", self._todos)
         later("Steps", self._steps)
@@ -35,13 +35,13 @@ class Introducing:
         later("LanguageServers", self._language_servers)
         later("Ahead", self._ahead)
         if policy.standing.reads_only:
-            self._planning_from_the_start()
+            self._start_planning()
 
-    def _planning_from_the_start(self) -> None:
+    def _start_planning(self) -> None:
         # Made now: its plan may be written from the first call on.
         assert self._parts.services[Planning].is_on
 
-    def _planning(self) -> object:
+    def _make_planner(self) -> object:
         from ferrule.permissions.plan_mode import Planner  # for sessions that plan
 
         given, parts = self._given, self._parts
@@ -54,10 +54,10 @@ class Introducing:
             ask=parts.flow.gate.put,
             allow=lambda rules: parts.policing.allow(parts.policy, rules, source="the approved plan"),
             exit_tool=way_out.name if way_out is not None else "",
-            changed=self._planning_changed,
+            changed=self._on_planning_changed,
         )
 
-    def _planning_changed(self) -> None:
+    def _on_planning_changed(self) -> None:
         """Show the model other tools; the way out is one of them, also where it is usually found by a search."""
         self._given.registry.load(["exit_plan"])
         self._given.emit(ToolsChanged(id="", name="", at=time.perf_counter()))
@@ -69,9 +69,9 @@ class Introducing:
 
     def _people(self) -> object:
         gate, policy = self._parts.flow.gate, self._parts.policy
-        return Choosers(gate.put, self._blocked, lambda: policy.standing.asks == "deny")
+        return Choosers(gate.put, self._emit_blocked, lambda: policy.standing.asks == "deny")
 
-    def _blocked(self, call_id: str, name: str, question: str) -> None:
+    def _emit_blocked(self, call_id: str, name: str, question: str) -> None:
         self._given.emit(Blocked(id=call_id, name=name, at=time.perf_counter(), question=question))
 
     def _todos(self) -> object:

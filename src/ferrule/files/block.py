@@ -34,7 +34,7 @@ def block(
     are given. A blank anchor stands for the line above it, and one on a comment for the line below that.
     """
     page = _LineDepths(lines)
-    at = page.meant(anchor - 1)
+    at = page.resolve_anchor(anchor - 1)
     top = page.head(at)
     reached = 0
     while (levels == 0 or reached < levels) and (outer := page.outer(top)) is not None:
@@ -75,7 +75,7 @@ class _LineDepths:
                 code, below = at, depth
             self.depths[at] = depth
 
-    def meant(self, at: int) -> int:
+    def resolve_anchor(self, at: int) -> int:
         """The line that an anchor stands for."""
         while at > 0 and not self.texts[at]:
             at -= 1

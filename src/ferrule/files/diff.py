@@ -184,7 +184,7 @@ def _shortest(before: Sequence[str], after: Sequence[str]) -> list[DiffChange] |
             reach[k] = x
             steps += 1 + x - start
             if x >= len(before) and y >= len(after):
-                return _retraced(history, len(before), len(after))
+                return _trace_changes(history, len(before), len(after))
         if steps > LIMIT_STEPS:
             return None
     return None
@@ -195,7 +195,7 @@ def _neighbour(reach: dict[int, int], k: int, edits: int) -> int:
     return k + 1 if k == -edits or (k != edits and reach[k - 1] < reach[k + 1]) else k - 1
 
 
-def _retraced(history: list[dict[int, int]], x: int, y: int) -> list[DiffChange]:
+def _trace_changes(history: list[dict[int, int]], x: int, y: int) -> list[DiffChange]:
     """The changes on the path that ended at (x, y), neighbouring edits joined."""
     found: list[DiffChange] = []
     for edits in range(len(history) - 1, 0, -1):
@@ -258,11 +258,11 @@ def _hunks(lines: list[str], blocks: list[_DiffBlock], above: int = 0) -> str:
         parts.append(f"@@ -{old} +{new} @@\n")
         at = start
         for block in group:
-            parts += (_shown(" ", line) for line in lines[at : block.start])
-            parts += (_shown("-", line) for line in lines[block.start : block.end])
-            parts += (_shown("+", line) for line in block.new)
+            parts += (_render_line(" ", line) for line in lines[at : block.start])
+            parts += (_render_line("-", line) for line in lines[block.start : block.end])
+            parts += (_render_line("+", line) for line in block.new)
             at = block.end
-        parts += (_shown(" ", line) for line in lines[at:end])
+        parts += (_render_line(" ", line) for line in lines[at:end])
         moved += grown
         index = last + 1
     return "".join(parts)
@@ -275,12 +275,12 @@ def _range(start: int, count: int) -> str:
     return f"{start + 1 if count else start},{count}"
 
 
-def _shown(sign: str, line: str) -> str:
+def _render_line(sign: str, line: str) -> str:
     return sign + line if line.endswith("\n") else f"{sign}{line}\n{_NO_NEWLINE}"
 
 
 def _header(path: str, mode: str = "", *, old: bool = True, new: bool = True, body: bool = True) -> str:
-    one, other = _quoted("a/" + path), _quoted("b/" + path)
+    one, other = _quote_path("a/" + path), _quote_path("b/" + path)
     head = f"diff --git {one} {other}\n{mode}"
     if not body:
         return head
@@ -291,14 +291,14 @@ def _header(path: str, mode: str = "", *, old: bool = True, new: bool = True, bo
     return f"{head}--- {before}\n+++ {after}\n"
 
 
-def _quoted(name: str) -> str:
+def _quote_path(name: str) -> str:
     """The name as git writes it: in quotes, with escapes, when it could be misread."""
     if name.isprintable() and '"' not in name and "\\" not in name:
         return name
-    return '"' + "".join(_escaped(character) for character in name) + '"'
+    return '"' + "".join(_escape_character(character) for character in name) + '"'
 
 
-def _escaped(character: str) -> str:
+def _escape_character(character: str) -> str:
     if character in _ESCAPES:
         return _ESCAPES[character]
     if character.isprintable():

@@ -314,7 +314,7 @@ def explain_unplaced(file: TextFile, unplaced: Unplaced, *, changed_since_read: 
     match unplaced.reason:
         case "ambiguous":
             return (
-                f"{name} fits {_count(unplaced)} places: {_listed(unplaced.lines, unplaced.heads)}. "
+                f"{name} fits {_count(unplaced)} places: {_format_lines(unplaced.lines, unplaced.heads)}. "
                 f"Nothing was changed. {_WHERE} it fits one place only."
             )
         case "nowhere":
@@ -345,7 +345,7 @@ def _count(unplaced: Unplaced) -> str:
     return str(len(unplaced.lines)) if unplaced.complete else f"more than {len(unplaced.lines)}"
 
 
-def _listed(lines: Sequence[int], heads: Sequence[str] = ()) -> str:
+def _format_lines(lines: Sequence[int], heads: Sequence[str] = ()) -> str:
     """Line numbers, each with what the line is in where that is known."""
     inside = [f" (in {head[:HUNK_WIDTH]})" if head else "" for head in heads] or [""] * len(lines)
     shown = [f"{number}{head}" for number, head in zip(lines, inside, strict=True)][:LIMIT_LISTED]
@@ -354,7 +354,7 @@ def _listed(lines: Sequence[int], heads: Sequence[str] = ()) -> str:
 
 
 def _elsewhere(unplaced: Unplaced) -> str:
-    hunk, where = unplaced.hunk, _listed(unplaced.lines)
+    hunk, where = unplaced.hunk, _format_lines(unplaced.lines)
     behind = f"after line {unplaced.done}, where the hunk before it ends" if unplaced.done else ""
     headed = f"after its @@ line {hunk.anchors[-1][:HUNK_WIDTH]!r}" if hunk.anchors and hunk.old() else ""
     closed = "at the end of the file, because of *** End of File" if hunk.at_end else ""

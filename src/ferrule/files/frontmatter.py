@@ -94,7 +94,7 @@ def _value(node: Any, twice: list[str]) -> Any:
         return [_value(one, []) for one in node.value]
     if node.id == "mapping":
         pairs = [(key.value, value) for key, value in node.value if key.id == "scalar"]
-        twice += _repeated([key for key, _ in pairs])
+        twice += _find_duplicates([key for key, _ in pairs])
         return _firsts((key, _value(value, [])) for key, value in pairs)
     is_empty = not node.style and node.value in {"", "~", "null", "Null", "NULL"}
     return None if is_empty else node.value
@@ -103,8 +103,8 @@ def _value(node: Any, twice: list[str]) -> Any:
 def _lines(header: str, twice: list[str]) -> dict[str, Any]:
     """A header that is no YAML, line by line, as people write it: `description: Use it so: then that`."""
     pairs = [(pair[1], pair[2].strip()) for line in header.splitlines() if (pair := re.fullmatch(_LINE, line))]
-    twice += _repeated([key for key, _ in pairs])
-    return _firsts((key, _unquoted(value) or None) for key, value in pairs)
+    twice += _find_duplicates([key for key, _ in pairs])
+    return _firsts((key, _unquote(value) or None) for key, value in pairs)
 
 
 def _firsts(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -114,9 +114,9 @@ def _firsts(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
 
 
-def _repeated(keys: list[str]) -> list[str]:
+def _find_duplicates(keys: list[str]) -> list[str]:
     return [key for key, times in Counter(keys).items() if times > 1]

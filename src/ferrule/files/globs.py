@@ -28,7 +28,7 @@ def matcher(pattern: str, *, dots: bool = False, ignore_case: bool = False) -> C
 
     Raises: BadGlob.
     """
-    match, ends = _compiled(pattern, dots, ignore_case)
+    match, ends = _compile_glob(pattern, dots, ignore_case)
     return lambda path: path.endswith(ends) and match(path) is not None
 
 
@@ -37,7 +37,7 @@ def select(pattern: str, paths: Iterable[str]) -> list[str]:
 
     Raises: BadGlob.
     """
-    match, ends = _compiled(pattern, False, False)
+    match, ends = _compile_glob(pattern, False, False)
     return [path for path in paths if path.endswith(ends) and match(path)]
 
 
@@ -49,7 +49,7 @@ def only_end(pattern: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _compiled(
+def _compile_glob(
     pattern: str,
     dots: bool,  # noqa: FBT001 - a cache key
     ignore_case: bool,  # noqa: FBT001 - the same
@@ -101,7 +101,7 @@ def literal_prefix(pattern: str) -> str:
     return "/".join(common or ())
 
 
-def sparing(pattern: str, names: Collection[str]) -> list[str]:
+def exclude_names(pattern: str, names: Collection[str]) -> list[str]:
     """Patterns that together match what `pattern` does, in any case, but not files of these names.
 
     Only a last name of plain characters and one `*` at its end can be divided so; another pattern is given back whole.

@@ -17,7 +17,7 @@ from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
 from ferrule.files import secrets
 from ferrule.files.jail import Jail
-from ferrule.files.secrets import ENVIRONMENTS, NAMED, READABLE, SECRET, in_folder, listed
+from ferrule.files.secrets import ENVIRONMENTS, NAMED, READABLE, SECRET, in_folder, matches_patterns
 from ferrule.git.committed import ABSENT, Committed, CommittedFile
 from ferrule.system.folder import Stamp, is_settled, read_whole, stamp
 
@@ -102,16 +102,16 @@ class Guard:
         """Is its content to be told by no tool, and its name to be asked about in a command line?"""
         return self._why(path) is not None
 
-    def hidden(self, path: str) -> CommittedFile | None:
+    def find_substitute(self, path: str) -> CommittedFile | None:
         """What commands are to see in the place of a file, by its real path: None for the file itself.
 
         For a state `different` it is the committed bytes, for `absent` nothing.
         """
-        return None if (why := self._why(path, is_told=False)) is None else self._committed(path, why)
+        return None if (why := self._why(path, is_told=False)) is None else self._substitute_for(path, why)
 
-    def veiled(self, path: str) -> CommittedFile | None:
+    def find_target_substitute(self, path: str) -> CommittedFile | None:
         """The same for a file that a secret name leads to, whatever its own name is."""
-        return self._committed(path, self._why(path, is_told=False) or "named")
+        return self._substitute_for(path, self._why(path, is_told=False) or "named")
 
     def is_folder_hidden(self, path: str) -> bool:
         """Is all of a folder hidden because of its name? Not where it is one of source code, or an environment."""
@@ -164,7 +164,7 @@ class Guard:
             kind = "home"
         if kind is None or self._open(path):
             return None
-        if is_told and kind == "key" and self._committed(path, kind) is None:
+        if is_told and kind == "key" and self._substitute_for(path, kind) is None:
             return None
         # A package may well be called `credentials`: what is in it is told by its own names.
         if is_told and kind in {"named", "environment"} and os.path.isdir(path) and not self.is_folder_hidden(path):
@@ -185,7 +185,7 @@ class Guard:
             return True
         return known[1]
 
-    def _committed(self, path: str, why: _Why) -> CommittedFile | None:
+    def _substitute_for(self, path: str, why: _Why) -> CommittedFile | None:
         if why in {"home", "rule"}:
             return ABSENT
         state = self.committed.state(os.path.realpath(path))
@@ -195,12 +195,12 @@ class Guard:
         roots = () if self._jail is None else [root.path for root in self._jail.roots]
         return secrets.at_home(path, os.path.expanduser("~"), roots)
 
-    def protected(self, path: str) -> bool:
+    def is_protected(self, path: str) -> bool:
         if self.denied is not None and self.denied(path, "write"):
             return True
         if any(within(path.casefold(), folder.casefold()) for folder in self.kept):
             return True
-        is_listed = path not in self._plans and (self._listed(path, PROTECTED) or _steers_git(path))
+        is_listed = path not in self._plans and (self._matches_patterns(path, PROTECTED) or _steers_git(path))
         is_obeyed = path.casefold() in self._run or is_listed
         return is_obeyed and not self._open(path)
 
@@ -210,13 +210,13 @@ class Guard:
             return False
         if any(within(path.casefold(), folder.casefold()) for folder in self.kept) or path.casefold() in self._run:
             return False
-        return not self._listed(path, unasked) and (unasked is not UNASKED or not _steers_git(path))
+        return not self._matches_patterns(path, unasked) and (unasked is not UNASKED or not _steers_git(path))
 
     def _open(self, path: str) -> bool:
-        return bool(self._allow) and self._listed(path, self._allow)
+        return bool(self._allow) and self._matches_patterns(path, self._allow)
 
-    def _listed(self, path: str, patterns: tuple[str, ...]) -> bool:
-        return listed(self._inside(path), patterns)
+    def _matches_patterns(self, path: str, patterns: tuple[str, ...]) -> bool:
+        return matches_patterns(self._inside(path), patterns)
 
     def _inside(self, path: str) -> str:
         """Names above the workspace do not count: a project may well lie in a folder like `.claude/worktrees`."""
@@ -282,14 +282,14 @@ class Guard:
                 path=path,
                 note=self._help(path),
             )
-        if self.protected(path) and not (asks and self.may_be_asked(path)):
+        if self.is_protected(path) and not (asks and self.may_be_asked(path)):
             raise ToolFailure(
                 f"Refusing to write {os.path.basename(path)}: programs run or obey this file by themselves. "
                 "Ask the user to change it by hand, or to list it in files.guarded_allow of the user's settings.",
                 code="writing-protected-file",
                 path=path,
             )
-        if self._listed(path, PROTECTED):
+        if self._matches_patterns(path, PROTECTED):
             self.written.add(path)
 
 

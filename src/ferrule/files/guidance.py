@@ -46,10 +46,10 @@ def mentions(text: str) -> list[tuple[str, ...]]:
     found = dict.fromkeys(
         match[1] for piece in _prose(text) if "@" in piece for match in re.finditer(_MENTION, piece, re.MULTILINE)
     )
-    return [tuple(_trimmed(word)) for word in found if len(word) <= _MOST_WORD_CHARS]
+    return [tuple(_trim_variants(word)) for word in found if len(word) <= _MOST_WORD_CHARS]
 
 
-def _trimmed(word: str) -> Iterator[str]:
+def _trim_variants(word: str) -> Iterator[str]:
     yield word
     for _ in range(_MOST_TRIMS):
         if not word or word[-1] not in _TRAILING:
@@ -128,12 +128,12 @@ def parts(text: str) -> tuple[tuple[str, ...], str]:
     if isinstance(found, list):
         words = [one.strip() for one in found if isinstance(one, str)]
     else:
-        words = _divided(found) if isinstance(found, str) else []
+        words = _split_commas(found) if isinstance(found, str) else []
     said = (word for word in words if word not in {"", "~", "null"} and len(word) <= _MOST_WORD_CHARS)
     return tuple(itertools.islice(said, _MOST_GLOBS)), header.body
 
 
-def _divided(words: str) -> list[str]:
+def _split_commas(words: str) -> list[str]:
     """The parts between commas, but for those in braces."""
     return [word.strip() for word in re.findall(r"(?:\{[^{}]*\}|[^,])+", words)]
 
@@ -265,7 +265,7 @@ class _GuideCollector:
         self.full = self.full or self.files <= 0 or self.bytes <= 0 or self.looks <= 0
         return not self.full
 
-    def told(self) -> tuple[Guide, ...]:
+    def finish(self) -> tuple[Guide, ...]:
         if self.full and self.guides:
             last = self.guides.pop()
             self.guides.append(last._replace(text=f"{last.text}\n\n[There is more guidance than is included here.]"))
@@ -315,7 +315,7 @@ class Guidance:
 
     def discover(self, path: str) -> tuple[str, ...]:
         """The paths of what `touched` tells."""
-        return tuple(guide.path for guide in self.touched(path))
+        return tuple(guide.path for guide in self.guides_for(path))
 
     def is_settled(self, path: str) -> bool:
         """Is it sure, without a look at the disk, that there is nothing to tell about a path?"""
@@ -324,7 +324,7 @@ class Guidance:
         is_seen = folder in self._looked or path in self._roots()
         return is_known and is_seen and not self._waiting and name.lower() not in _LOWERED
 
-    def touched(self, path: str, room_bytes: int = MOST_BYTES) -> tuple[Guide, ...]:
+    def guides_for(self, path: str, room_bytes: int = MOST_BYTES) -> tuple[Guide, ...]:
         """What holds for a real path that a tool has read or written, and was not told before, outermost first."""
         root = next((root.path for root in self._jail.roots if within(path, root.path)), None)
         if root is None or not self._of_project:
@@ -342,7 +342,7 @@ class Guidance:
                 self._look(above, path, answer)
             if is_new:
                 self._wake(path, root, answer)
-            return answer.told()
+            return answer.finish()
 
     def forget(self, folder: str) -> None:
         """Look again for the guidance of a folder: there may be a new file. What was told is not told again."""
@@ -361,7 +361,7 @@ class Guidance:
                 for folder in reversed(self._parents(workspace)):
                     self._tell(guidance_in(folder), "parent", (folder, *self._roots()), answer)
                 self._tell(guidance_in(workspace), "project", self._roots(), answer)
-            self._begun = answer.told()
+            self._begun = answer.finish()
         return self._begun
 
     def _parents(self, workspace: str) -> list[str]:
@@ -407,7 +407,7 @@ class Guidance:
         if source.depth >= MOST_DEPTH or "@" not in guide.text:
             return
         for words in mentions(guide.text):
-            for file in self._meant(words, source, answer):
+            for file in self._resolve_mention(words, source, answer):
                 if not answer.has_room():
                     return
                 self._mention(file, source, answer)
@@ -439,20 +439,20 @@ class Guidance:
                 self._told.add(one.source.path)
                 self._add(Guide(one.source.path, parts(text)[1], "mentioned"), one.source, answer)
 
-    def _meant(self, words: Sequence[str], source: _Source, answer: _GuideCollector) -> list[str]:
+    def _resolve_mention(self, words: Sequence[str], source: _Source, answer: _GuideCollector) -> list[str]:
         """The files that a mention means: the first word that is a file, or a pattern for files."""
         folder = os.path.dirname(source.path)
         for word in words:
             answer.looks -= 1
-            file = os.path.normpath(os.path.join(folder, self._expanded(word)))
+            file = os.path.normpath(os.path.join(folder, self._expand_home(word)))
             # Others are not even looked for: that alone can wake a disk or a server.
             if any(within(file, one) for one in source.reach) and answer.has_room() and os.path.isfile(file):
                 return [file]
         patterns = (word for word in words if set(word) & set("*?[{") and answer.has_room())
-        found = (answer.walk.files(self._expanded(word), folder, source.reach) for word in patterns)
+        found = (answer.walk.files(self._expand_home(word), folder, source.reach) for word in patterns)
         return next(filter(None, found), [])
 
-    def _expanded(self, word: str) -> str:
+    def _expand_home(self, word: str) -> str:
         return self._home + word[1:] if word.startswith("~/") and self._home is not None else word
 
     def _text(self, file: str, allowed: Sequence[str]) -> str | None:

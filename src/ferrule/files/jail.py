@@ -45,7 +45,7 @@ class JailPath(NamedTuple):
         """The folder that holds this place, open."""
         return self.root.open().below(self.parts[:-1], make=make)
 
-    def missing(self) -> tuple[str, ...]:
+    def find_missing_folders(self) -> tuple[str, ...]:
         """Folders that have to be made before a file can be put here, outermost first."""
         folder, depth = self.root.open().below(()), 0
         try:
@@ -81,17 +81,17 @@ class Root:
             with self._opening:
                 if self._folder is None:
                     if os.path.realpath(self.path) != self.path:
-                        raise self._gone()
+                        raise self._workspace_error()
                     self._folder = open_folder(self.path)
             if BY_DESCRIPTOR:
                 assert self._folder.descriptor is not None
                 if not os.path.samestat(os.lstat(self.path), os.fstat(self._folder.descriptor)):
-                    raise self._gone()
+                    raise self._workspace_error()
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise self._gone() from error
+            raise self._workspace_error() from error
         return self._folder
 
-    def _gone(self) -> ToolFailure:
+    def _workspace_error(self) -> ToolFailure:
         return ToolFailure(
             f"The workspace folder {self.path} was moved, deleted or replaced; nothing was touched.",
             code="workspace-gone",
@@ -152,7 +152,7 @@ class Jail:
 
     def refuse_link(self, path: str) -> None:
         """Whoever names a link to remove it means the link; the file that it leads to may be needed elsewhere."""
-        spelled = self.spelled(path)
+        spelled = self.lexical_path(path)
         if os.path.islink(spelled):
             raise ToolFailure(
                 f"{spelled} is a link to {self.real(path)}. Remove the link with a command, or name the file itself.",
@@ -160,7 +160,7 @@ class Jail:
                 path=spelled,
             )
 
-    def spelled(self, path: str) -> str:
+    def lexical_path(self, path: str) -> str:
         """The path as it was written, links and all, but from the real root on where it leads through one."""
         lexical = os.path.normpath(os.path.join(self.folder, os.path.expanduser(path)))
         roots = {root.path for root in self.roots}
@@ -187,9 +187,9 @@ class Jail:
             return ""
         if self._tmp is None:
             self._tmp = Root(folder)
-        return self._resolved(lexical)
+        return self._resolve_tmp(lexical)
 
-    def _resolved(self, lexical: str) -> str:
+    def _resolve_tmp(self, lexical: str) -> str:
         assert self._tmp is not None
         for _ in range(_MOST_LINKS):
             if not within(lexical, TMP):
@@ -243,7 +243,7 @@ class Jail:
                 return real[len(root) :].lstrip(os.sep)
         return real
 
-    def shown(self, real: str) -> str:
+    def display_path(self, real: str) -> str:
         """The path relative to the workspace where it lies inside, for words and diffs.
 
         Only to the first root: that is where a relative path leads back to the same file.

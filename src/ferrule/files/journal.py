@@ -34,16 +34,16 @@ class DamagedError(Exception):
     """The bytes are not the ones that were written."""
 
 
-def sealed(struct: msgspec.Struct, body: bytes) -> bytes:
+def encode_file(struct: msgspec.Struct, body: bytes) -> bytes:
     """The content of such a file."""
-    head = _encoded(struct)
+    head = _encode_struct(struct)
     return b"%s%d %s %s\n%s%s" % (_MAGIC, len(head), _hash(head), _hash(body), head, body)
 
 
 def read_head(path: str, kind: type[S]) -> S:
     """The head alone, however long the body is. Raises `DamagedError`."""
     with open(path, "rb") as file:
-        return _decoded(_read(file)[0], kind)
+        return _decode_struct(_read(file)[0], kind)
 
 
 def read_both(path: str, kind: type[S]) -> tuple[S, bytes]:
@@ -53,10 +53,10 @@ def read_both(path: str, kind: type[S]) -> tuple[S, bytes]:
         body = file.read()
     if _hash(body) != digest:
         raise DamagedError("its journal entry is damaged")
-    return _decoded(head, kind), body
+    return _decode_struct(head, kind), body
 
 
-def _encoded(struct: msgspec.Struct) -> bytes:
+def _encode_struct(struct: msgspec.Struct) -> bytes:
     try:
         return msgspec.json.encode(struct)
     except UnicodeEncodeError:
@@ -65,7 +65,7 @@ def _encoded(struct: msgspec.Struct) -> bytes:
         return json.dumps(msgspec.to_builtins(struct)).encode()
 
 
-def _decoded(head: bytes, kind: type[S]) -> S:
+def _decode_struct(head: bytes, kind: type[S]) -> S:
     try:
         return msgspec.json.decode(head, type=kind)
     except msgspec.DecodeError:
@@ -271,7 +271,7 @@ class Journal:
         path = os.path.join(self._pending, entry.id)
         descriptor = self._claim(path)
         try:
-            write_all(descriptor, sealed(entry, payload))
+            write_all(descriptor, encode_file(entry, payload))
             if is_durable:
                 os.fsync(descriptor)
         except BaseException as error:
@@ -359,10 +359,10 @@ class Journal:
             raise
         return pending.entry
 
-    def interrupted(self) -> list[Interrupted]:
+    def find_interrupted(self) -> list[Interrupted]:
         """The commands in whose middle a process died; who has seen to one removes its file."""
         found = []
-        for path in self._abandoned():
+        for path in self._find_abandoned():
             with contextlib.suppress(DamagedError, OSError):
                 entry = read_head(path, JournalEntry)
                 if _is_open_command(entry):
@@ -382,15 +382,15 @@ class Journal:
             out.append(entry)
         return out
 
-    def announced(self) -> list[JournalEntry]:
+    def read_pending(self) -> list[JournalEntry]:
         """The writes that are under way, of every session: their files may have changed already."""
         found = []
-        for name in _listed(self._pending):
+        for name in _list_folder(self._pending):
             with contextlib.suppress(DamagedError, OSError):
                 found.append(read_head(os.path.join(self._pending, name), JournalEntry))
         return found
 
-    def damaged_since(self, entry: JournalEntry) -> int:
+    def count_damaged_since(self, entry: JournalEntry) -> int:
         """How many later entries cannot be read. One that a process died on before it was written is empty."""
         names = self._names()
         first = next((name for name, known in self._read.items() if known.id == entry.id), "")
@@ -415,11 +415,11 @@ class Journal:
         that are about to be written; only what cannot be settled about them is an error.
         """
         swept: list[str] = []
-        if not _listed(self._pending):
+        if not _list_folder(self._pending):
             return swept
         try:
             with self._locks.hold(["sweep"]):
-                for path in self._abandoned():
+                for path in self._find_abandoned():
                     swept += self._clear(path, before)
         except LockTimeoutError as error:
             raise ToolFailure(f"The journal is being tidied by another process ({error}). Try again.") from error
@@ -446,7 +446,7 @@ class Journal:
                     remove_empty(file.made)
             for folder in {os.path.dirname(node.path) for node in (*entry.nodes, *entry.git)}:
                 with contextlib.suppress(OSError):
-                    os.unlink(os.path.join(folder, unfinished_name(entry.id)))
+                    os.unlink(os.path.join(folder, temporary_name(entry.id)))
             if any(fingerprint_at(file.path) == file.after for file in entry.files):
                 self._settle(entry, path)
             else:
@@ -456,8 +456,8 @@ class Journal:
                 raise
         return swept
 
-    def _abandoned(self) -> Iterator[str]:
-        for name in _listed(self._pending):
+    def _find_abandoned(self) -> Iterator[str]:
+        for name in _list_folder(self._pending):
             path = os.path.join(self._pending, name)
             try:
                 flags = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -489,12 +489,12 @@ class Journal:
     def _reserve(self) -> tuple[int, str]:
         """An empty file under the next free number; whoever dies now leaves it behind, and it counts as damaged."""
         last = self._last
-        if not os.path.exists(self._numbered(last)):  # another journal has pruned, or this one is new
+        if not os.path.exists(self._entry_path(last)):  # another journal has pruned, or this one is new
             last = self._newest()
         while True:
             last += 1
             try:
-                os.close(os.open(self._numbered(last), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+                os.close(os.open(self._entry_path(last), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             except FileNotFoundError:
                 os.makedirs(self._entries, mode=0o700, exist_ok=True)
                 last -= 1
@@ -502,9 +502,9 @@ class Journal:
                 last = max(last, self._newest())
             else:
                 self._last = last
-                return last, self._numbered(last)
+                return last, self._entry_path(last)
 
-    def _numbered(self, number: int) -> str:
+    def _entry_path(self, number: int) -> str:
         return os.path.join(self._entries, f"{number:012d}")
 
     def _newest(self) -> int:
@@ -512,7 +512,7 @@ class Journal:
         return int(names[-1]) if names else 0
 
     def _names(self) -> list[str]:
-        return sorted(name for name in _listed(self._entries) if name.isdecimal())
+        return sorted(name for name in _list_folder(self._entries) if name.isdecimal())
 
     def _prune(self) -> None:
         """Let go of the oldest entries beyond the limits of age and size.
@@ -545,19 +545,19 @@ def _is_open_command(entry: JournalEntry) -> bool:
     return entry.kind == "command" and not entry.nodes and not entry.git
 
 
-def unfinished_name(entry_id: str) -> str:
+def temporary_name(entry_id: str) -> str:
     """What a file is called that is put back, until it is whole."""
     return f".ferrule-{entry_id[:12]}.tmp"
 
 
-def _listed(folder: str) -> list[str]:
+def _list_folder(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
     except FileNotFoundError:
         return []  # nothing was ever written
 
 
-def changed_span(before: bytes, after: bytes) -> tuple[int, int, int]:
+def find_changed_span(before: bytes, after: bytes) -> tuple[int, int, int]:
     """Where two contents differ: start, length in `before`, length in `after`."""
     start = _common(before, after)
     tail = _common_end(before, after, min(len(before), len(after)) - start)

@@ -147,7 +147,7 @@ class Json:
         for _ in range(MOST_STEPS):
             plain = _IS_PLAIN.match(self.raw, at)
             if plain is not None:
-                at = self._closed(plain.end(), opened)
+                at = self._close_boxes(plain.end(), opened)
                 if not opened:
                     return Span(start, at)
                 continue
@@ -160,7 +160,7 @@ class Json:
             at = box.end()
         raise BadJson(f"It has more than {MOST_STEPS:,} brackets.")
 
-    def _closed(self, at: int, opened: list[int]) -> int:
+    def _close_boxes(self, at: int, opened: list[int]) -> int:
         """Behind a value: close the boxes that end there. Where the next value begins, or the outermost box ended."""
         raw = self.raw
         while opened:

@@ -108,7 +108,7 @@ class Ledger:
     def _see(self, path: str, sight: Sight) -> None:
         self._seen[path] = self._news[path] = sight
 
-    def missed(self, path: str, why: str) -> None:
+    def record_failure(self, path: str, why: str) -> None:
         """Somebody has tried to read it in vain."""
         if len(self._unread) < _MOST_UNREAD:
             self._unread[path] = why
@@ -117,7 +117,7 @@ class Ledger:
         """Why the last reading of it failed, as a sentence; empty where none did."""
         return self._unread.get(path, "")
 
-    def shown(self, path: str, raw: bytes, window: tuple[int | None, int | None]) -> bool:
+    def mark_shown(self, path: str, raw: bytes, window: tuple[int | None, int | None]) -> bool:
         """Was this window of this content shown before? From now on it was."""
         key, content = (path, *window), fingerprint(raw)
         before, seen = self._shown.get(key), self._seen.get(path)

@@ -65,7 +65,7 @@ def habits_of(lines: Iterable[str]) -> Habits:
     return Habits(tabs, step > 0, step)
 
 
-def shifted(
+def shift_lines(
     new_lines: Sequence[str], old_indents: Sequence[str | None], pairs: Pairs, habits: Callable[[], Habits]
 ) -> list[str] | None:
     """The new lines, moved as the old ones were; None if one of them cannot be. Blank lines become empty."""
@@ -242,7 +242,7 @@ def find(file: TextFile, old: str, new: str, *, everywhere: bool) -> EditMatch |
     if outcome == Missing() and old.strip(" \t\r\n"):
         outcome = _flat(page, old, new, everywhere=everywhere, bare=True)
         if outcome == Missing():
-            outcome = _indented(page, old, new, everywhere=everywhere)
+            outcome = _match_indentation(page, old, new, everywhere=everywhere)
     return outcome
 
 
@@ -267,7 +267,7 @@ def _exact(page: TextLines, old: str, new: str, *, everywhere: bool) -> EditMatc
     if spelled and differs:
         news = flattened.split("\n")
         plan = _plan(flat(old, page.mark).split("\n"), news)
-        return _found(page, "exact", (_rewritten(page, at, at + size, plan, news) for at in hits.positions))
+        return _build_match(page, "exact", (_rewritten(page, at, at + size, plan, news) for at in hits.positions))
 
     def places() -> Iterator[_MatchSpan]:
         for at in hits.positions:
@@ -277,7 +277,7 @@ def _exact(page: TextLines, old: str, new: str, *, everywhere: bool) -> EditMatc
                 after = unix.replace("\n", "\n" if "\n" in old else page.line_end(end))
             yield _MatchSpan(at, end, (old,), (after,))
 
-    return _found(page, "exact", places())
+    return _build_match(page, "exact", places())
 
 
 def _flat(page: TextLines, old: str, new: str, *, everywhere: bool, bare: bool) -> EditMatch | Ambiguous | Missing:
@@ -315,10 +315,10 @@ def _flat(page: TextLines, old: str, new: str, *, everywhere: bool, bare: bool) 
             end = walk.start + (len(page.flats[walk.line]) if last_cut else column)
             yield _rewritten(page, start, end, plan, news)
 
-    return _found(page, rung, places())
+    return _build_match(page, rung, places())
 
 
-def _indented(page: TextLines, old: str, new: str, *, everywhere: bool) -> EditMatch | Ambiguous | Missing:
+def _match_indentation(page: TextLines, old: str, new: str, *, everywhere: bool) -> EditMatch | Ambiguous | Missing:
     olds, news = flat(old, page.mark).split("\n"), flat(new, page.mark).split("\n")
     closed = not olds[-1]
     body = olds[:-1] if closed else olds
@@ -351,13 +351,13 @@ def _indented(page: TextLines, old: str, new: str, *, everywhere: bool) -> EditM
     walk = PositionMapper(page.wholes, page.flats)
     places: list[_MatchSpan] = []
     for first, pairs in windows.values():
-        moved = shifted(news, indents, pairs, habits)
+        moved = shift_lines(news, indents, pairs, habits)
         if moved is None:
             return Missing("unshiftable")
         start, last = walk.to(first), first + len(body) - 1
         end = walk.to(last) + (len(page.wholes[last]) + 1 if closed else len(page.flats[last]))
         places.append(_rewritten(page, start, end, plan, moved))
-    return _found(page, "indentation", places)
+    return _build_match(page, "indentation", places)
 
 
 def _hits(hay: str, needle: str, *, stride: int, cost: int, admits: Callable[[int], bool], everywhere: bool) -> _Hits:
@@ -420,7 +420,7 @@ def _rewritten(page: TextLines, start: int, end: int, plan: list[tuple[int, int]
     return _MatchSpan(start, end, before, after)
 
 
-def _found(page: TextLines, rung: Rung, places: Iterable[_MatchSpan]) -> EditMatch:
+def _build_match(page: TextLines, rung: Rung, places: Iterable[_MatchSpan]) -> EditMatch:
     splices: list[Splice] = []
     ranges: list[tuple[int, int]] = []
     line = 1
@@ -435,13 +435,13 @@ def _found(page: TextLines, rung: Rung, places: Iterable[_MatchSpan]) -> EditMat
             first -= 1
         ranges.append((first, first + ends - (ends > 0 and after.endswith("\n"))))
         line += ends
-        splice = _narrowed(place)
+        splice = _trim_splice(place)
         if splice is not None:
             splices.append(splice)
     return EditMatch(rung, tuple(splices), tuple(ranges))
 
 
-def _narrowed(place: _MatchSpan) -> Splice | None:
+def _trim_splice(place: _MatchSpan) -> Splice | None:
     """Without the lines at either edge that stay the same; None if all of them do."""
     start, end, before, after = place
     shared = min(len(before), len(after))

@@ -58,7 +58,7 @@ class CellPlace(NamedTuple):
     @property
     def name(self) -> str:
         """What a caller calls it."""
-        return named(self.number) if self.id is None else self.id
+        return cell_name(self.number) if self.id is None else self.id
 
     @property
     def parts(self) -> Parts:
@@ -76,7 +76,7 @@ class NotebookLayout(NamedTuple):
     cells: list[CellPlace]
 
 
-def named(number: int) -> str:
+def cell_name(number: int) -> str:
     """The name of the cell at a place, for files that give cells no ids."""
     return f"cell-{number}"
 
@@ -156,11 +156,11 @@ def _output(path: str, text: Json, span: Span) -> CellOutput:
     parts = _object(text, span)
     kind = _string(text, parts.get("output_type"))
     if kind == "stream":
-        return CellOutput(_bounded(_text(text, parts.get("text"))))
+        return CellOutput(_truncate(_text(text, parts.get("text"))))
     if kind == "error":
-        return CellOutput(_bounded(_error(text, parts)))
+        return CellOutput(_truncate(_error(text, parts)))
     if kind in ("execute_result", "display_data"):
-        return _displayed(path, text, _object(text, parts.get("data")))
+        return _render_display(path, text, _object(text, parts.get("data")))
     return CellOutput(f"[An output of the unknown type {str(kind)[:100]!r}.]")
 
 
@@ -173,7 +173,7 @@ def _error(text: Json, parts: Parts) -> str:
     return f"{_text(text, parts.get('ename'))}: {_text(text, parts.get('evalue'))}"
 
 
-def _displayed(path: str, text: Json, data: Parts) -> CellOutput:
+def _render_display(path: str, text: Json, data: Parts) -> CellOutput:
     """One output comes in several forms: the best picture and the plainest text of them."""
     notes: list[str] = []
     picture: Picture | None = None
@@ -188,7 +188,7 @@ def _displayed(path: str, text: Json, data: Parts) -> CellOutput:
         notes.append(f"[An output of type {_VECTOR}, {_size(data[_VECTOR])}, which is not shown.]")
     plain = next((one for one in _SHOWN_AS_TEXT if one in data), None)
     if plain is not None:
-        notes.insert(0, _bounded(_text(text, data[plain])))
+        notes.insert(0, _truncate(_text(text, data[plain])))
     elif picture is None and not notes:
         notes += [f"[An output of type {one[:100]}, {_size(data[one])}, which is not shown.]" for one in list(data)[:3]]
     return CellOutput("\n".join(notes), picture)
@@ -219,7 +219,7 @@ def _picture_kind(data: bytes) -> str | None:
     return "image/webp" if data.startswith(b"RIFF") and data[8:12] == b"WEBP" else None
 
 
-def _bounded(text: str) -> str:
+def _truncate(text: str) -> str:
     text = _STEERING.sub("", text)
     left_out = len(text) - OUTPUT_CHARS
     if left_out <= 0:
@@ -338,11 +338,11 @@ def edit_cell(
     book = outline(raw)
     try:
         if mode == "insert":
-            changed = _insert(book, _found(book, cell_id) if cell_id is not None else None, source, cell_type)
+            changed = _insert(book, _find_cell(book, cell_id) if cell_id is not None else None, source, cell_type)
         elif mode == "delete":
-            changed = _delete(book, _found(book, cell_id))
+            changed = _delete(book, _find_cell(book, cell_id))
         else:
-            changed = _replace(book, _found(book, cell_id), source, cell_type)
+            changed = _replace(book, _find_cell(book, cell_id), source, cell_type)
     except BadJson as error:
         raise BadNotebook(f"The cell cannot be edited. {error}") from error
     if len(changed.raw) > MOST_BYTES:
@@ -350,32 +350,32 @@ def edit_cell(
     return changed
 
 
-def _found(book: NotebookLayout, cell_id: str | None) -> CellPlace:
+def _find_cell(book: NotebookLayout, cell_id: str | None) -> CellPlace:
     cells = book.cells
     if cell_id is None:
         if len(cells) == 1:
             return cells[0]
-        raise NoCell(f"The notebook has {len(cells)} cells; say which one is meant.{_listed(cells)}")
+        raise NoCell(f"The notebook has {len(cells)} cells; say which one is meant.{_format_cells(cells)}")
     own = [cell for cell in cells if cell.id == cell_id]
     if len(own) > 1:
-        places = ", ".join(named(cell.number) for cell in own[:_LISTED])
+        places = ", ".join(cell_name(cell.number) for cell in own[:_LISTED])
         raise AmbiguousCell(f"{len(own)} cells have the id {cell_id[:_ID_CHARS]!r}: {places}. Name one by its place.")
     if own:
         return own[0]
     placed = _BY_PLACE.fullmatch(cell_id)
     if placed is not None and int(placed[1]) < len(cells):
         return cells[int(placed[1])]
-    raise NoCell(f"No cell has the id {cell_id[:_ID_CHARS]!r}.{_meant(cell_id, cells)}")
+    raise NoCell(f"No cell has the id {cell_id[:_ID_CHARS]!r}.{_suggest_cells(cell_id, cells)}")
 
 
-def _meant(cell_id: str, cells: list[CellPlace]) -> str:
+def _suggest_cells(cell_id: str, cells: list[CellPlace]) -> str:
     from ferrule.core.suggest import near  # only a mistake pays for it
 
     alike = near(cell_id, [cell.name[:_ID_CHARS] for cell in cells[:1_000]]) if len(cell_id) <= _ID_CHARS else []
-    return f" Did you mean {' or '.join(alike)}?" if alike else _listed(cells)
+    return f" Did you mean {' or '.join(alike)}?" if alike else _format_cells(cells)
 
 
-def _listed(cells: list[CellPlace]) -> str:
+def _format_cells(cells: list[CellPlace]) -> str:
     if not cells:
         return " The notebook has no cells."
     more = f" and {len(cells) - _LISTED:,} more" if len(cells) > _LISTED else ""
@@ -398,7 +398,7 @@ def _replace(book: NotebookLayout, cell: CellPlace, source: str, cell_type: Kind
     kept = [member for member in cell.members if member.name not in unwanted]
     new = _cell_object(raw, cell, kept, values, style)
     lost = tuple(name for name in _NOT_IN_CODE if name in unwanted and name in cell.parts)
-    return Changed(_spliced(raw, cell.span, new), cell.name, source, before, lost)
+    return Changed(_splice_bytes(raw, cell.span, new), cell.name, source, before, lost)
 
 
 def _cell_object(raw: bytes, cell: CellPlace, kept: list[Member], values: dict[str, bytes], style: _Style) -> bytes:
@@ -428,7 +428,7 @@ def _delete(book: NotebookLayout, cell: CellPlace) -> Changed:
         span, new = Span(cell.span.start, cells[1].span.start), b""
     else:
         span, new = Span(cells[number - 1].span.end, cell.span.end), b""
-    return Changed(_spliced(book.text.raw, span, new), cell.name, source, source)
+    return Changed(_splice_bytes(book.text.raw, span, new), cell.name, source, source)
 
 
 def _insert(book: NotebookLayout, behind: CellPlace | None, source: str, cell_type: Kind | None) -> Changed:
@@ -438,20 +438,20 @@ def _insert(book: NotebookLayout, behind: CellPlace | None, source: str, cell_ty
         raise BadNotebook(f"The notebook has {len(book.cells):,} cells; {MOST_CELLS:,} is the most.")
     raw, number = book.text.raw, 0 if behind is None else behind.number + 1
     own_id = _fresh_id(book, source) if book.minor >= FIRST_WITH_IDS else None
-    changed = Changed(b"", own_id or named(number), source, "")
+    changed = Changed(b"", own_id or cell_name(number), source, "")
     if not book.cells:
         top = _style(raw, book.text.root, book.members)
         style = top._replace(base=top.inner + top.unit)
         cell = _dump(_new_cell(own_id, source, cell_type, as_list=True), style)
         before, after = ((top.newline + blanks).encode() for blanks in (style.base, top.inner))
         new = b"[" + before + cell + after + b"]" if top.newline else b"[" + cell + b"]"
-        return changed._replace(raw=_spliced(raw, book.array, new))
+        return changed._replace(raw=_splice_bytes(raw, book.array, new))
     model = behind or book.cells[0]
     style = _style(raw, model.span, model.members)
     cell = _dump(_new_cell(own_id, source, cell_type, as_list=book.text.is_array(model.source)), style)
     gap = _gaps(raw, book.array, [one.span for one in book.cells], style.blank).usual
     at, new = (model.span.start, cell + gap) if behind is None else (behind.span.end, gap + cell)
-    return changed._replace(raw=_spliced(raw, Span(at, at), new))
+    return changed._replace(raw=_splice_bytes(raw, Span(at, at), new))
 
 
 def _new_cell(own_id: str | None, source: str, cell_type: Kind, *, as_list: bool) -> dict[str, object]:
@@ -533,5 +533,5 @@ def _dump(value: object, style: _Style) -> bytes:
     return text.encode(errors="backslashreplace")
 
 
-def _spliced(raw: bytes, span: Span, new: bytes) -> bytes:
+def _splice_bytes(raw: bytes, span: Span, new: bytes) -> bytes:
     return raw[: span.start] + new + raw[span.end :]

@@ -118,13 +118,13 @@ def parse(text: str) -> Parsed:
 
 def _envelope(lines: list[str], notes: list[str]) -> tuple[int, int]:
     """Where the patch begins and ends, from 0: inside blank lines, a code fence and a here-document."""
-    first, last = _trimmed(lines, 0, len(lines) - 1)
+    first, last = _trim_blank(lines, 0, len(lines) - 1)
     if first < last and _FENCE.fullmatch(lines[first].rstrip()) and lines[last].rstrip() == "```":
-        first, last = _trimmed(lines, first + 1, last - 1)
+        first, last = _trim_blank(lines, first + 1, last - 1)
         notes.append("The patch came inside a code fence, which was left out.")
     heredoc = _HEREDOC.fullmatch(lines[first].rstrip()) if first < last else None
     if heredoc and lines[last].rstrip() == heredoc[2]:
-        first, last = _trimmed(lines, first + 1, last - 1)
+        first, last = _trim_blank(lines, first + 1, last - 1)
         notes.append("The patch came as a here-document, whose first and last line were left out.")
     if first > last:
         raise Malformed(1, f'"{BEGIN}"', "")
@@ -135,7 +135,7 @@ def _envelope(lines: list[str], notes: list[str]) -> tuple[int, int]:
     return first, last
 
 
-def _trimmed(lines: list[str], first: int, last: int) -> tuple[int, int]:
+def _trim_blank(lines: list[str], first: int, last: int) -> tuple[int, int]:
     while first <= last and not lines[first].strip():
         first += 1
     while last >= first and not lines[last].strip():
@@ -358,7 +358,7 @@ class Sheet:
 
     def splices(self, swaps: Iterable[Swap]) -> Iterator[Splice]:
         """The swaps, which come in order and do not overlap; whether the last line has an end stays as it is."""
-        for first, last, new in _joined(swaps):
+        for first, last, new in _join_swaps(swaps):
             start, text = self._offsets[first], "".join(line + end for line, end in new)
             if last == len(self.lines) and last and not self.is_closed:
                 if first == last:
@@ -379,7 +379,7 @@ def _is_deeper(depth: str, than: str) -> bool:
     return len(depth) > len(than) and depth.startswith(than)
 
 
-def _joined(swaps: Iterable[Swap]) -> list[Swap]:
+def _join_swaps(swaps: Iterable[Swap]) -> list[Swap]:
     """Neighbours become one, so that what happens at the end of a text is decided once."""
     found: list[Swap] = []
     for first, last, new in swaps:
@@ -490,9 +490,9 @@ class _HunkSearch:
         for rung in RUNGS:
             firsts = self._fits(rung, start)
             if firsts:
-                return self._chosen(firsts, rung)
+                return self._choose_spot(firsts, rung)
         others = next((firsts for rung in RUNGS if (firsts := self._fits(rung, 0, anywhere=True))), [])
-        raise self._unplaced("elsewhere" if others else "absent", others)
+        raise self._placement_error("elsewhere" if others else "absent", others)
 
     def _anchor(self) -> None:
         """Find the `@@` lines, each after the one before. They may head earlier hunks too, so they begin anywhere."""
@@ -500,7 +500,7 @@ class _HunkSearch:
         for line in self.hunk.anchors:
             found = next((anchor for rung in RUNGS if (anchor := self._anchor_on(rung, line, start))), None)
             if found is None:
-                raise self._unplaced("no-anchor", anchor=line)
+                raise self._placement_error("no-anchor", anchor=line)
             self.anchors.append(found)
             start = found.first + 1
 
@@ -516,12 +516,12 @@ class _HunkSearch:
         if self.hunk.at_end or not total:
             return _Spot(total)
         if not self.anchors:
-            raise self._unplaced("nowhere")
+            raise self._placement_error("nowhere")
         line, rung, first = self.anchors[-1]
         hits = self.sheet.view(rung).at[line]
         found = hits[bisect_left(hits, max(first, self.done - 1)) :]
         if not found:
-            raise self._unplaced("elsewhere", hits)
+            raise self._placement_error("elsewhere", hits)
         return _Spot(self._only(found) + 1)
 
     def _fits(self, rung: Rung, start: int, *, anywhere: bool = False) -> list[int]:
@@ -555,14 +555,14 @@ class _HunkSearch:
     def _indents(self) -> list[str | None]:
         return [match.indentation(line) if line.strip(BLANKS) else None for line in self.old]
 
-    def _chosen(self, firsts: list[int], rung: Rung) -> _Spot:
+    def _choose_spot(self, firsts: list[int], rung: Rung) -> _Spot:
         first = self._only(firsts)
         if rung != "indentation":
             return _Spot(first, rung)
         added = [row[1:] for row in self.hunk.rows if row[0] == "+"]
-        moved = match.shifted(added, self._indents, self._pairs(first), lambda: self.sheet.habits)
+        moved = match.shift_lines(added, self._indents, self._pairs(first), lambda: self.sheet.habits)
         if moved is None:
-            raise self._unplaced("unshiftable", [first])
+            raise self._placement_error("unshiftable", [first])
         return _Spot(first, rung, moved)
 
     def _only(self, firsts: list[int]) -> int:
@@ -570,7 +570,7 @@ class _HunkSearch:
         if len(firsts) > 1 and self.anchors:
             firsts = [first for first in firsts if self._is_inside(first)] or firsts
         if len(firsts) > 1:
-            raise self._unplaced("ambiguous", firsts)
+            raise self._placement_error("ambiguous", firsts)
         return firsts[0]
 
     def _is_inside(self, number: int) -> bool:
@@ -587,9 +587,9 @@ class _HunkSearch:
     def _spend(self, steps: int) -> None:
         self.left -= steps
         if self.left < 0:
-            raise self._unplaced("repetitive")
+            raise self._placement_error("repetitive")
 
-    def _unplaced(self, reason: Reason, firsts: Sequence[int] = (), *, anchor: str = "") -> _UnplacedError:
+    def _placement_error(self, reason: Reason, firsts: Sequence[int] = (), *, anchor: str = "") -> _UnplacedError:
         listed = firsts[:LIMIT_LISTED]
         heads = tuple(map(self.sheet.head, listed)) if reason == "ambiguous" else ()
         lines = tuple(first + 1 for first in listed)
@@ -609,7 +609,7 @@ def _swaps(sheet: Sheet, hunk: Hunk, spot: _Spot) -> Iterator[Swap]:
         elif row[0] == "+":
             come.append(row[1:])
         else:
-            head, tail = _shared(gone, come)
+            head, tail = _count_shared(gone, come)
             moved = come if spot.moved is None else spot.moved[added : added + len(come)]
             first, last, new = at + head, at + len(gone) - tail, moved[head : len(come) - tail]
             if new or first < last:
@@ -619,7 +619,7 @@ def _swaps(sheet: Sheet, hunk: Hunk, spot: _Spot) -> Iterator[Swap]:
             gone, come = [], []
 
 
-def _shared(gone: list[str], come: list[str]) -> tuple[int, int]:
+def _count_shared(gone: list[str], come: list[str]) -> tuple[int, int]:
     """How many lines at the beginning and at the end go only to come again."""
     most = min(len(gone), len(come))
     head = next((at for at in range(most) if gone[at] != come[at]), most)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ferrule.core.errors import ToolFailure
 from ferrule.files.diff import diff, diff_of_splices
 from ferrule.files.explain import explain, explain_ambiguous
-from ferrule.files.journal import changed_span
+from ferrule.files.journal import find_changed_span
 from ferrule.files.ledger import Ledger
 from ferrule.files.match import Ambiguous, EditMatch, Missing, find
 from ferrule.files.text import Binary, Splice, TextFile, Unencodable, line_mark, parse, splice
@@ -75,8 +75,8 @@ def replace(file: TextFile, piece: Piece, path: str, *, stale: bool) -> Replaced
     """The file with one piece replaced."""
     found = _place(file, piece, path, stale=stale, of="")
     first, last = found.lines[0][0], found.lines[-1][1]
-    after = _spliced(file, found.splices, path)
-    notes = (*_notes(found, ""), *_encoding(file))
+    after = _apply_splices(file, found.splices, path)
+    notes = (*_notes(found, ""), *_encoding_note(file))
     return Replaced(file, after, first, last, len(found.lines), notes, found.splices)
 
 
@@ -92,14 +92,14 @@ def replace_all(file: TextFile, pieces: Sequence[Piece], path: str, *, in_turn: 
         every.append(found)
         notes += _notes(found, f"Edit {number}: ")
         if in_turn:
-            after = _spliced(after, found.splices, path)
+            after = _apply_splices(after, found.splices, path)
     together = None
     if not in_turn:
         together = _together(every, path)
-        after = _spliced(file, together, path)
-    first, last = _changed_lines(file.text, after.text) or every[0].lines[0]
+        after = _apply_splices(file, together, path)
+    first, last = _find_changed_lines(file.text, after.text) or every[0].lines[0]
     places = sum(len(found.lines) for found in every)
-    return Replaced(file, after, first, last, places, (*notes, *_encoding(file)), together)
+    return Replaced(file, after, first, last, places, (*notes, *_encoding_note(file)), together)
 
 
 def _together(every: Sequence[EditMatch], path: str) -> tuple[Splice, ...]:
@@ -115,10 +115,10 @@ def _together(every: Sequence[EditMatch], path: str) -> tuple[Splice, ...]:
     return tuple(splices)
 
 
-def _changed_lines(before: str, after: str) -> tuple[int, int] | None:
+def _find_changed_lines(before: str, after: str) -> tuple[int, int] | None:
     """The first and the last line of what differs, in the text as it will be; None where nothing does."""
     new, mark = after.encode(errors="surrogatepass"), line_mark(after).encode()
-    start, gone, come = changed_span(before.encode(errors="surrogatepass"), new)
+    start, gone, come = find_changed_span(before.encode(errors="surrogatepass"), new)
     if not gone and not come:
         return None
     first = new.count(mark, 0, start) + 1
@@ -150,7 +150,7 @@ def _place(file: TextFile, piece: Piece, path: str, *, stale: bool, of: str) -> 
     return match
 
 
-def _spliced(file: TextFile, splices: Sequence[Splice], path: str) -> TextFile:
+def _apply_splices(file: TextFile, splices: Sequence[Splice], path: str) -> TextFile:
     """The file with the splices done; its encoding is not guessed anew, whatever the new text holds."""
     try:
         raw = splice(file, splices)
@@ -168,7 +168,7 @@ def _notes(found: EditMatch, of: str) -> tuple[str, ...]:
     return () if found.rung == "exact" else (f"{of}The old text was matched loosely ({found.rung}).",)
 
 
-def _encoding(file: TextFile) -> tuple[str, ...]:
+def _encoding_note(file: TextFile) -> tuple[str, ...]:
     if file.encoding in ("utf-8", "ascii"):
         return ()
     return (f"The file is encoded as {file.encoding}, and still is.",)

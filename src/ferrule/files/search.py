@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from ferrule.files.globs import escape, expand, literal_prefix, matcher, names_hidden, sparing
+from ferrule.files.globs import escape, exclude_names, expand, literal_prefix, matcher, names_hidden
 from ferrule.system.environment import program_on_path
 from ferrule.system.run import capture, stream
 
@@ -31,10 +31,10 @@ def find_rg(*, outside: Sequence[str] = ()) -> str | None:
 
     The latter may lie anywhere: whoever can change it can change this program too.
     """
-    return program_on_path("rg", outside=outside) or _installed()
+    return program_on_path("rg", outside=outside) or _find_installed()
 
 
-def _installed() -> str | None:
+def _find_installed() -> str | None:
     name = "rg.exe" if os.name == "nt" else "rg"
     beside = os.path.join(os.path.dirname(sys.executable), name)
     if os.access(beside, os.X_OK):
@@ -66,7 +66,7 @@ async def files(
     below = below.strip("/")
     if ".." in below.split("/"):
         return []
-    rules = ["--no-ignore"] if ignored else ignoring(root, parents=False)
+    rules = ["--no-ignore"] if ignored else ignore_options(root, parents=False)
     # A file type does not bring back what is ignored, as a glob would.
     kinds = [*(f"--type-add=wanted:*{end}" for end in ends), "--type=wanted"] if ends else []
     argv = [rg, "--files", *QUIET, *rules, *kinds, *["--hidden"] * hidden, *siblings(root, below)]
@@ -80,7 +80,7 @@ async def files(
     return [name for name in names if name.startswith(below + "/")] if below else names
 
 
-def ignoring(root: str, *, parents: bool) -> list[str]:
+def ignore_options(root: str, *, parents: bool) -> list[str]:
     """In a repository, git's own rules; elsewhere the ignore files of the root and below.
 
     `--no-require-git` alone would also obey the `.gitignore` of a home directory above a repository.
@@ -424,7 +424,7 @@ async def search(
     return gathered.hits(offset)
 
 
-async def matching(rg: str, root: str, query: ContentQuery, *, counted: bool) -> dict[str, int]:
+async def find_matching_files(rg: str, root: str, query: ContentQuery, *, counted: bool) -> dict[str, int]:
     """The files with a match and, where they are `counted`, the matching lines or parts of each; in no order.
 
     Raises: as `search`.
@@ -472,7 +472,7 @@ async def among(rg: str, root: str, query: ContentQuery, names: Sequence[str]) -
         kinds = [f"--type-add=named:{one}" for name in names for one in expand(name)]
         argv[end:end] = [*kinds, "--type=named"]
         end += len(kinds) + 1
-    listed = await _listed((*argv[:end], *argv[end + 2 :]), root)
+    listed = await _list_files((*argv[:end], *argv[end + 2 :]), root)
     found = (os.fsdecode(one.removeprefix(b"./")) for one in listed.split(b"\0")[:-1])
     is_open = query.hidden or query.glob or query.kind
     return [name for name in found if (is_open or not f"/{name}".count("/.")) and wanted(name)]
@@ -489,7 +489,7 @@ class _ListingRun:
 _underway: dict[tuple[object, ...], _ListingRun] = {}
 
 
-async def _listed(argv: tuple[str, ...], root: str) -> bytes:
+async def _list_files(argv: tuple[str, ...], root: str) -> bytes:
     """What rg lists. Searches of one message want the same, and a process costs more than most of them."""
     key = (asyncio.get_running_loop(), argv, root)
     listing = _underway.get(key)
@@ -516,12 +516,12 @@ async def kinds(rg: str) -> dict[str, list[str]]:
 def _command(rg: str, root: str, query: ContentQuery, options: list[str]) -> tuple[list[str], Callable[[str], bool]]:
     """How rg is started, and which of the paths that it finds count. No command: there is nothing to find."""
     place = _place(root, query.path)
-    exclude = [one for glob in query.exclude for one in sparing(glob, query.spare)]
-    turned, anchored = _anchored(query.glob or "**")
-    wanted = _wanted(query, anchored, turned=turned)
-    if place and _excluded(root, place, exclude):
+    exclude = [one for glob in query.exclude for one in exclude_names(glob, query.spare)]
+    turned, anchored = _anchor_glob(query.glob or "**")
+    wanted = _build_filter(query, anchored, turned=turned)
+    if place and _is_excluded(root, place, exclude):
         return [], wanted
-    argv = [rg, *QUIET, *(["--no-ignore"] if query.ignored else ignoring(root, parents=query.path is not None))]
+    argv = [rg, *QUIET, *(["--no-ignore"] if query.ignored else ignore_options(root, parents=query.path is not None))]
     argv += options
     argv += ["--crlf"] + ["--ignore-case"] * query.ignore_case + ["--fixed-strings"] * query.literal
     argv += ["--multiline", "--multiline-dotall"] * query.multiline
@@ -538,7 +538,7 @@ def _command(rg: str, root: str, query: ContentQuery, options: list[str]) -> tup
     return [*argv, "-e", query.pattern, "--", os.path.join(".", place)], wanted
 
 
-def _wanted(query: ContentQuery, anchored: str, *, turned: bool) -> Callable[[str], bool]:
+def _build_filter(query: ContentQuery, anchored: str, *, turned: bool) -> Callable[[str], bool]:
     tests: list[Callable[[str], bool]] = []
     if query.glob or query.kind:  # a type brings hidden files along
         fits = matcher(anchored, dots=query.hidden or turned)
@@ -596,14 +596,14 @@ def _names(glob: str) -> list[str]:
     return [f"--type-add=wanted:{name}" for name in sorted(wide)] + ["--type=wanted"]
 
 
-def _anchored(glob: str) -> tuple[bool, str]:
+def _anchor_glob(glob: str) -> tuple[bool, str]:
     """Is it reversed, and the pattern for paths from the root that a glob of rg stands for."""
     positive = glob.removeprefix("!")
     anywhere = "/" not in positive.rstrip("/")
     return positive != glob, "**/" + positive if anywhere else positive.removeprefix("/")
 
 
-def _excluded(root: str, place: str, exclude: Sequence[str]) -> bool:
+def _is_excluded(root: str, place: str, exclude: Sequence[str]) -> bool:
     """Does a glob fit the place, what it links to, or a directory above? rg does not ask about a place it is given."""
     real = os.path.relpath(os.path.realpath(os.path.join(root, place)), os.path.realpath(root))
     fits = _fits_or_holds(exclude, ignore_case=True)
@@ -612,7 +612,7 @@ def _excluded(root: str, place: str, exclude: Sequence[str]) -> bool:
 
 def _fits_or_holds(globs: Sequence[str], *, ignore_case: bool) -> Callable[[str], bool]:
     """Does one of the globs fit the path, or a directory above it?"""
-    anchored = [_anchored(glob)[1].rstrip("/") for glob in globs]
+    anchored = [_anchor_glob(glob)[1].rstrip("/") for glob in globs]
     both = [one for glob in anchored for one in (glob, glob + "/**")]
     fits = [matcher(one, dots=True, ignore_case=ignore_case) for one in both]
     return lambda path: any(fit(path) for fit in fits)

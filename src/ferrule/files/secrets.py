@@ -30,13 +30,13 @@ def normal(path: str) -> str:
     return "/" + "/".join([plain(part) for part in path.split(os.sep) if part])
 
 
-def listed(path: str, patterns: tuple[str, ...]) -> bool:
+def matches_patterns(path: str, patterns: tuple[str, ...]) -> bool:
     """Does a pattern fit the path, or its end from some component on?"""
-    return bool(joined(patterns).search(normal(path)))
+    return bool(compile_patterns(patterns).search(normal(path)))
 
 
 @functools.lru_cache(maxsize=16)
-def joined(patterns: tuple[str, ...]) -> re.Pattern[str]:
+def compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
     """One expression for all patterns, each anchored at a component boundary and at the end of the path."""
     return re.compile("|".join(rf"(?:/{_expression(pattern)}\Z)" for pattern in patterns), re.DOTALL)
 
@@ -46,7 +46,7 @@ def in_folder(folder: str, patterns: tuple[str, ...]) -> Callable[[str], bool]:
 
     `**` stands only at the end of a pattern here, and no slash within braces.
     """
-    trees = joined(_trees(patterns))
+    trees = compile_patterns(_trees(patterns))
     return (lambda _: True) if trees.search(normal(folder).rstrip("/") + "/x") else _last(patterns)
 
 
@@ -209,17 +209,17 @@ def kind_of(path: str) -> Kind | None:
     """What a path looks like by its name, from the workspace on; None for no secret. The content may say otherwise."""
     whole = normal(path)
     name = whole.rpartition("/")[2]
-    if joined(SECRET).search(whole) is None or name in READABLE:
+    if compile_patterns(SECRET).search(whole) is None or name in READABLE:
         return None
-    if joined(ENVIRONMENTS).search(whole):
+    if compile_patterns(ENVIRONMENTS).search(whole):
         return "environment"
-    if joined(NAMED).search(whole):
+    if compile_patterns(NAMED).search(whole):
         return "named"
-    if joined((CREDENTIALS,)).search(whole) and name.rpartition(".")[2] not in SOURCE:
+    if compile_patterns((CREDENTIALS,)).search(whole) and name.rpartition(".")[2] not in SOURCE:
         return "named"
-    if joined((KEYS,)).search(whole):
+    if compile_patterns((KEYS,)).search(whole):
         return "key"
-    return "npmrc" if joined((NPMRC,)).search(whole) else None
+    return "npmrc" if compile_patterns((NPMRC,)).search(whole) else None
 
 
 def is_source(name: str) -> bool:

@@ -86,11 +86,11 @@ def parse(raw: bytes) -> TextFile:
         raise Binary("The file is binary, not text.")
     bom = _UTF8_BOM if raw.startswith(_UTF8_BOM) else b""
     body = raw[len(bom) :]
-    declared = () if bom else _declared(body)
+    declared = () if bom else _find_declaration(body)
     # Plain ASCII says nothing about the encoding: there the declaration decides what new characters become.
     encodings = (*declared, "utf-8") if body.isascii() else ("utf-8", *declared, "cp1252", "latin-1")
     for encoding in encodings:
-        text = _decoded(body, encoding)
+        text = _decode(body, encoding)
         if text is not None:
             return TextFile(raw, text, encoding, bom)
     raise Binary("The file is in no encoding that can be written back unchanged.")
@@ -106,7 +106,7 @@ def splice(file: TextFile, splices: Iterable[Splice]) -> bytes:
     done = 0
     for start, end, new in splices:
         first, last = place.of(start), place.of(end)
-        parts += (file.raw[done:first], _encoded(new, file.encoding))
+        parts += (file.raw[done:first], _encode(new, file.encoding))
         done = last
     parts.append(file.raw[done:])
     return b"".join(parts)
@@ -218,14 +218,14 @@ class _Offsets:
 def _wide(raw: bytes) -> TextFile | None:
     for bom, encoding in _WIDE_BOMS:
         if raw.startswith(bom):
-            text = _decoded(raw[len(bom) :], encoding)
+            text = _decode(raw[len(bom) :], encoding)
             # With NUL characters in it, it is UTF-32 or no text at all.
             if text is not None and "\0" not in text:
                 return TextFile(raw, text, encoding, bom)
     return None
 
 
-def _declared(body: bytes) -> tuple[str, ...]:
+def _find_declaration(body: bytes) -> tuple[str, ...]:
     for line in body[:1024].splitlines()[:2]:
         named = _DECLARED.search(line)
         if named is not None:
@@ -237,7 +237,7 @@ def _declared(body: bytes) -> tuple[str, ...]:
     return ()
 
 
-def _decoded(body: bytes, encoding: str) -> str | None:
+def _decode(body: bytes, encoding: str) -> str | None:
     try:
         text = body.decode(encoding)
         return text if text.encode(encoding) == body else None
@@ -245,7 +245,7 @@ def _decoded(body: bytes, encoding: str) -> str | None:
         return None
 
 
-def _encoded(new: str, encoding: str) -> bytes:
+def _encode(new: str, encoding: str) -> bytes:
     try:
         return new.encode(encoding)
     except UnicodeEncodeError as error:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Preview, Previewed
 from ferrule.files.jail import Jail, JailPath
-from ferrule.files.journal import FileChange, Journal, JournalEntry, changed_span
+from ferrule.files.journal import FileChange, Journal, JournalEntry, find_changed_span
 from ferrule.files.ledger import fingerprint
 from ferrule.system.folder import Folder, describe, marks, put_marks, read_all, remove_empty, write_all
 from ferrule.system.locks import Locks, LockTimeoutError
@@ -88,7 +88,7 @@ class Writer:
         has `agreed` to a change, it is that change or none.
         """
         places = [self._jail.place(path) for path in paths]
-        with self._told(paths), self._locks.hold(paths):
+        with self._explain_errors(paths), self._locks.hold(paths):
             self._journal.sweep(before=paths)
             before = {place.path: read_file(place) for place in places}
             after = plan(before)
@@ -110,7 +110,7 @@ class Writer:
     ) -> Preview:
         """What `apply` would make of the files as they are now. It fails where that would, and touches nothing."""
         places = [self._jail.place(path) for path in paths]
-        with self._told(paths):
+        with self._explain_errors(paths):
             before = {place.path: read_file(place) for place in places}
             after = plan(before)
             self._targets(places, before, after, of, moved)
@@ -134,7 +134,7 @@ class Writer:
         ]
 
     @contextlib.contextmanager
-    def _told(self, paths: Sequence[str]) -> Iterator[None]:
+    def _explain_errors(self, paths: Sequence[str]) -> Iterator[None]:
         """What goes wrong, in words for the model."""
         try:
             yield
@@ -228,7 +228,7 @@ def _look(
                 found = marks(descriptor)
             finally:
                 os.close(descriptor)
-    made = place.missing() if after is not None else known.made if known else ()
+    made = place.find_missing_folders() if after is not None else known.made if known else ()
     mode = known.mode if known and before is None else None
     return _TransactionFile(place, f".ferrule-{secrets.token_hex(6)}.tmp", before, after, status, found, mode, made)
 
@@ -241,7 +241,7 @@ def _hard_links(target: _TransactionFile) -> Iterator[str]:
 
 def _change(target: _TransactionFile, payload: list[bytes]) -> FileChange:
     before, after = target.before or b"", target.after or b""
-    start, old, new = changed_span(before, after)
+    start, old, new = find_changed_span(before, after)
     payload += [before[start : start + old], after[start : start + new]]
     return FileChange(
         path=target.place.path,
@@ -336,7 +336,7 @@ def _roll_back(staged: Sequence[_Staged], done: Sequence[_Staged]) -> list[str]:
     for target, folder in reversed(done):
         try:
             if _read_in(folder, target.place) == target.after:  # else somebody has written it since
-                _bring_back(target._replace(after=target.before), folder)
+                _restore_file(target._replace(after=target.before), folder)
         except OSError:
             stuck.append(target.place.path)
     for target, folder in reversed(staged):
@@ -347,8 +347,8 @@ def _roll_back(staged: Sequence[_Staged], done: Sequence[_Staged]) -> list[str]:
     return stuck
 
 
-def _bring_back(target: _TransactionFile, folder: Folder) -> None:
-    with target.place.folder(make=True) if folder.gone() else contextlib.nullcontext(folder) as there:
+def _restore_file(target: _TransactionFile, folder: Folder) -> None:
+    with target.place.folder(make=True) if folder.is_removed() else contextlib.nullcontext(folder) as there:
         _stage(target, there)
         _put_in_place(target, there)
 

@@ -97,11 +97,11 @@ class Committed:
             if (place := self._place(path)) is not None:
                 wanted.append((path, *place))
         if wanted:
-            with self.reading() as objects:
+            with self.open_objects() as objects:
                 for path, repository, parts in wanted:
                     mode, name = self._entry(repository, parts, objects)
                     if mode in _FILES:
-                        found[path] = self._compared(path, name, _FILES[mode])
+                        found[path] = self._compare_file(path, name, _FILES[mode])
         return found
 
     def state(self, path: str) -> CommittedFile:
@@ -112,18 +112,18 @@ class Committed:
         """Is there a folder of this path in the commit?"""
         if (place := self._place(path)) is None:
             return False
-        with self.reading() as objects:
+        with self.open_objects() as objects:
             return self._entry(*place, objects)[0] == _FOLDER
 
-    def committed_bytes(self, path: str, state: CommittedFile) -> bytes | None:
+    def read_committed(self, path: str, state: CommittedFile) -> bytes | None:
         """The bytes that are committed for a file; None where they cannot be had."""
         if (place := self._place(path)) is None or not state.blob:
             return None
-        with self.reading() as objects:
+        with self.open_objects() as objects:
             return objects.read(place[0].objects, state.blob, "blob")
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator["Objects"]:
+    def open_objects(self) -> Iterator["Objects"]:
         """Whoever asks about many files has git started once for all of them."""
         from ferrule.git.objects import Objects  # for repositories with secret names in them
 
@@ -156,7 +156,7 @@ class Committed:
 
     def _note(self, top: str) -> GitRepository | None:
         if top not in self._known and not self._is_sealed:
-            self._known[top] = _found(top)
+            self._known[top] = _find_repository(top)
         return self._known.get(top)
 
     def _entry(self, repository: GitRepository, parts: Sequence[bytes], objects: "Objects") -> tuple[str, str]:
@@ -189,7 +189,7 @@ class Committed:
             self._trees[key] = dict(entries(raw, is_long=len(tree) > _SHORT_HASH))
         return self._trees[key]
 
-    def _compared(self, path: str, blob: str, mode: int) -> CommittedFile:
+    def _compare_file(self, path: str, blob: str, mode: int) -> CommittedFile:
         key = (path, len(blob) > _SHORT_HASH)
         try:
             known = self._hashes.get(key)
@@ -214,7 +214,7 @@ def _is_file(path: str) -> bool:
         return False
 
 
-def _found(top: str) -> GitRepository:
+def _find_repository(top: str) -> GitRepository:
     """The repository that begins in a folder, and its HEAD, read without running anything."""
     folder = os.path.join(top, ".git")
     try:

@@ -114,7 +114,7 @@ class _Repository(NamedTuple):
     """Scope, key and value of all settings, in their order."""
 
 
-async def hardened(
+async def harden(
     folders: Sequence[str],
     env: Mapping[str, str],
     *,
@@ -144,7 +144,7 @@ async def hardened(
         if found is None:
             continue
         _check_work_tree(found, folder, outside)
-        own, foreign = _divided(found.entries)
+        own, foreign = _split_settings(found.entries)
         switched = {key: own.get(key, off) for key in foreign if (off := _off(key, outside)) is not None}
         keys |= switched | _checkers(own, outside)
         without |= {key: None for key in switched if key.partition(".")[0] not in _QUIETLY}
@@ -154,7 +154,7 @@ async def hardened(
     return Hardened(_variables(env, [*_ALWAYS, *keys.items(), *more]), tuple(without))
 
 
-async def ignored(
+async def find_ignored(
     folder: str, paths: Sequence[str], env: Mapping[str, str], *, outside: Sequence[str] = ()
 ) -> set[str]:
     """Those of some files below a folder that git ignores by the rules of the repository there, which runs nothing."""
@@ -192,7 +192,7 @@ def _variables(env: Mapping[str, str], values: Sequence[tuple[str, str]]) -> dic
     return out
 
 
-async def _asked(git: str, folder: str, env: Mapping[str, str], *words: str) -> tuple[int, bytes]:
+async def _ask_git(git: str, folder: str, env: Mapping[str, str], *words: str) -> tuple[int, bytes]:
     try:
         said = await pipe([git, *words], b"", cwd=folder, env=env, seconds=_SECONDS, limit_bytes=_MOST_BYTES)
     except OSError as error:
@@ -207,8 +207,8 @@ async def _look(git: str, folder: str, env: Mapping[str, str]) -> _Repository | 
     if not os.path.isdir(folder):
         return None
     (lost, where), (code, said) = await asyncio.gather(
-        _asked(git, folder, env, "rev-parse", "--path-format=absolute", "--git-path", "index", "--show-toplevel"),
-        _asked(git, folder, env, "config", "--list", "--show-scope", "-z"),
+        _ask_git(git, folder, env, "rev-parse", "--path-format=absolute", "--git-path", "index", "--show-toplevel"),
+        _ask_git(git, folder, env, "config", "--list", "--show-scope", "-z"),
     )
     places = os.fsdecode(where).split("\n")[:-1]
     if not places:
@@ -238,7 +238,7 @@ def _is_foreign(scope: str) -> bool:
     return scope not in {"system", "global", "command"}
 
 
-def _divided(entries: Sequence[tuple[str, str, str]]) -> tuple[dict[str, str], dict[str, None]]:
+def _split_settings(entries: Sequence[tuple[str, str, str]]) -> tuple[dict[str, str], dict[str, None]]:
     """The user's own settings with their values, and the keys of those that come with the repository."""
     own = {key: value for scope, key, value in entries if not _is_foreign(scope)}
     return own, {key: None for scope, key, _ in entries if _is_foreign(scope)}
@@ -270,7 +270,7 @@ async def _inner(git: str, found: _Repository, env: Mapping[str, str]) -> list[s
     """The repositories among its files that git goes into by itself."""
     if not found.top or not await asyncio.to_thread(_may_hold, found.index_file):
         return []
-    code, said = await _asked(git, found.top, env, "ls-files", "--stage", "-z")
+    code, said = await _ask_git(git, found.top, env, "ls-files", "--stage", "-z")
     if code:
         raise UnsafeError("the index of the repository cannot be read")
     names = [entry.partition(b"\t")[2] for entry in said.split(b"\0") if entry.startswith(b"160000 ")]
@@ -332,7 +332,7 @@ def settings_at(folder: str, *, outside: Sequence[str]) -> list[tuple[str, str]]
 _SHOWN = 5
 
 
-async def reading_git(command: str, cwd: str, ctx: Context, env: Mapping[str, str]) -> dict[str, str]:
+async def git_variables(command: str, cwd: str, ctx: Context, env: Mapping[str, str]) -> dict[str, str]:
     """What a command line has to find in its environment, beside `env`, for the git in it.
 
     Nothing where there is none, or where the line was let in for more than reading: what a person or a rule has
@@ -348,7 +348,7 @@ async def calm_git_environment(
 ) -> dict[str, str]:
     """The same for a git that starts in these folders, whatever it was let in for; `more` are settings to add."""
     try:
-        made = await hardened(folders, env, outside=[root.path for root in ctx.need(Jail).roots], more=more)
+        made = await harden(folders, env, outside=[root.path for root in ctx.need(Jail).roots], more=more)
     except UnsafeError as error:
         raise ToolFailure(
             f"Git was not run, for {error}. The user can look at it, or run it outside of Ferrule.",

@@ -63,13 +63,13 @@ class Objects:
             if self._running is None or self._running.objects != objects:
                 self._stop()
                 self._running = _Git(objects, self._start(objects, is_long=len(name) > 40))
-            found, raw = _asked(self._running.process, name, kind)
+            found, raw = _request_object(self._running.process, name, kind)
         except (OSError, ValueError):
             self._stop()  # what it may still say belongs to no later question
             return "", b""
         return (found, raw) if hash_of(found, raw, is_long=len(name) > 40) == name else ("", b"")
 
-    def packed(self, objects: str, names: Sequence[str]) -> list[str]:
+    def pack(self, objects: str, names: Sequence[str]) -> list[str]:
         """A pack of these objects and its index: files that are there as long as this reader. Raises OSError."""
         git, environment = self._surroundings(objects, is_long=len(names[0]) > 40)
         folder = tempfile.mkdtemp(dir=self._own)
@@ -162,7 +162,7 @@ def _make(folder: str, *, is_long: bool) -> None:
             file.write(text)
 
 
-def _asked(process: "subprocess.Popen[bytes]", name: str, kind: str) -> tuple[str, bytes]:
+def _request_object(process: "subprocess.Popen[bytes]", name: str, kind: str) -> tuple[str, bytes]:
     """What git answers about one object: its kind, and its bytes. Raises `OSError` and `ValueError`."""
     assert process.stdin is not None
     assert process.stdout is not None

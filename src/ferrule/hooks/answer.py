@@ -64,22 +64,22 @@ def strictest(verdicts: list[Verdict]) -> Verdict:
     return max(verdicts, key=_STRICTNESS.__getitem__, default="")
 
 
-def bounded(text: str) -> str:
+def truncate(text: str) -> str:
     text = text.strip()
     return text if len(text) <= TEXT_CHARS else text[:TEXT_CHARS].rstrip() + " …"
 
 
 def failure(event: str, who: str, why: str) -> HookAnswer:
     """The answer of a hook that gave none. `who` begins a sentence, and `why` ends it."""
-    sentence = bounded(f"{who} {why}.")
+    sentence = truncate(f"{who} {why}.")
     return HookAnswer("ask", sentence, told=(sentence,)) if event == "PreToolUse" else HookAnswer(told=(sentence,))
 
 
 def from_exit(event: str, who: str, exit_code: int, stdout: bytes, stderr: bytes) -> HookAnswer:
     """What a program said by its exit code and its output."""
     if exit_code == 0:
-        return _printed(event, who, stdout)
-    said = bounded(stderr.decode(errors="replace"))
+        return _parse_stdout(event, who, stdout)
+    said = truncate(stderr.decode(errors="replace"))
     if exit_code == 2:
         return _objection(event, who, said)
     ending = f": {said}" if said else ""
@@ -87,28 +87,28 @@ def from_exit(event: str, who: str, exit_code: int, stdout: bytes, stderr: bytes
         return failure(event, who, f"could not be run (exit code {exit_code}){ending}")
     if exit_code in _SIGNALS:
         return failure(event, who, f"was ended by signal {exit_code - 128}{ending}")
-    return HookAnswer(told=(bounded(f"{who} failed with exit code {exit_code}{ending or '.'}"),))
+    return HookAnswer(told=(truncate(f"{who} failed with exit code {exit_code}{ending or '.'}"),))
 
 
 def _objection(event: str, who: str, reason: str) -> HookAnswer:
     if event in _OBJECTS:
         return HookAnswer("deny", reason or _NO_REASON)
-    return HookAnswer(told=(bounded(f"{who} says: {reason}"),)) if reason else HookAnswer()
+    return HookAnswer(told=(truncate(f"{who} says: {reason}"),)) if reason else HookAnswer()
 
 
-def _printed(event: str, who: str, stdout: bytes) -> HookAnswer:
+def _parse_stdout(event: str, who: str, stdout: bytes) -> HookAnswer:
     text = stdout.decode(errors="replace").removeprefix("\ufeff").strip()
     if not text.startswith("{"):
         if event == "PreToolUse" and re.search(_DECIDES, text):
             # Something on the way, a start-up file for one, has printed before it.
             return failure(event, who, "printed a decision among other text; it must print nothing but one JSON object")
-        return HookAnswer(context=bounded(text)) if event in _PLAIN else HookAnswer()
+        return HookAnswer(context=truncate(text)) if event in _PLAIN else HookAnswer()
     try:
         answer = msgspec.json.decode(stdout.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         why = f"printed what is no JSON ({error})"
         return (
-            failure(event, who, why) if re.search(_MAY_DECIDE, text) else HookAnswer(told=(bounded(f"{who} {why}."),))
+            failure(event, who, why) if re.search(_MAY_DECIDE, text) else HookAnswer(told=(truncate(f"{who} {why}."),))
         )
     return from_object(event, who, answer)
 
@@ -150,10 +150,10 @@ def from_object(event: str, who: str, answer: object) -> HookAnswer:
         changed = None
     return HookAnswer(
         verdict,
-        next((bounded(one) for one in reasons if one), "") if verdict else "",
+        next((truncate(one) for one in reasons if one), "") if verdict else "",
         changed if event == "PreToolUse" else None,
         context,
-        tuple(bounded(one) for one in told if one),
+        tuple(truncate(one) for one in told if one),
         stop=(stop_reason or _NO_STOP_REASON) if stopped and event in _OBJECTS else "",
     )
 
@@ -193,7 +193,7 @@ class _HookAnswerReader:
     def text(self, name: str) -> str:
         value = self._fields.get(name)
         if value is None or isinstance(value, str):
-            return bounded(value or "")
+            return truncate(value or "")
         self.wrong.append(f"{_kind(value)} as {name}")
         return ""
 
@@ -222,7 +222,7 @@ class _HookAnswerReader:
     def denial(self) -> str:
         """Why it is."""
         decision = self._fields.get("decision")
-        return bounded(str(decision.get("message") or "")) if isinstance(decision, Mapping) and self.denies() else ""
+        return truncate(str(decision.get("message") or "")) if isinstance(decision, Mapping) and self.denies() else ""
 
     def input(self) -> dict[str, Any] | None:
         value = self._fields.get("updatedInput")

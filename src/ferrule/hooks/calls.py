@@ -20,7 +20,7 @@ from ferrule.dialects.dialect import load_dialect
 from ferrule.hooks.protocol import HookOutcome
 from ferrule.output.clean import clean
 from ferrule.permissions.ask import Answer, Asker, Question
-from ferrule.permissions.layers import heeded, own_path, project_files
+from ferrule.permissions.layers import active_files, own_path, project_files
 from ferrule.registry.registry import Registry
 from ferrule.settings.schema import Settings, read_settings
 
@@ -78,8 +78,8 @@ def find(
     own = [own_path(file) for file in settings.permissions.files if file.endswith(".json")]
     read = [(file, raw) for file in own if (raw := read_settings(file)) is not None]
     founds += [from_claude(raw, layer="user", source=file) for file, raw in read]
-    contents = trusted(workspace, state)
-    files = heeded(settings.sources)
+    contents = read_trusted(workspace, state)
+    files = active_files(settings.sources)
     for path in (os.path.join(workspace, name) for name in files if name.startswith(".claude/")):
         if path in contents:
             founds.append(from_claude(contents[path], layer="project", source=path))
@@ -87,7 +87,7 @@ def find(
     if not contents and _has_hooks(workspace, files):
         left = f"The hooks of {workspace} are not run: look at them, then `ferrule permissions trust`."
         found = found._replace(warnings=(*found.warnings, left))
-    return found._replace(hooks=tuple(_pinned(hook, look, contents) for hook in found.hooks))
+    return found._replace(hooks=tuple(_pin_hook(hook, look, contents) for hook in found.hooks))
 
 
 def _has_hooks(workspace: str, files: "Sequence[str]") -> bool:
@@ -99,7 +99,7 @@ def _has_hooks(workspace: str, files: "Sequence[str]") -> bool:
     return False
 
 
-def _pinned(hook: "Hook", look: "Look", contents: "Mapping[str, bytes]") -> "Hook":
+def _pin_hook(hook: "Hook", look: "Look", contents: "Mapping[str, bytes]") -> "Hook":
     """A project's hook runs only the scripts that the user trusts; what a script is now tells when it is run.
 
     Another's is held to them where all of its scripts are trusted with the project's; else it runs confined.
@@ -115,7 +115,7 @@ def _pinned(hook: "Hook", look: "Look", contents: "Mapping[str, bytes]") -> "Hoo
     return hook._replace(pins=tuple((path, hashlib.sha256(real.get(path, b"")).hexdigest()) for path in named))
 
 
-def trusted(workspace: str, state: str) -> "Mapping[str, bytes]":
+def read_trusted(workspace: str, state: str) -> "Mapping[str, bytes]":
     """The project's files of rules and settings, where the user trusts them: the very bytes that were looked at."""
     if not any(os.path.lexists(path) for path in project_files(workspace)):
         return {}
@@ -125,7 +125,7 @@ def trusted(workspace: str, state: str) -> "Mapping[str, bytes]":
     return seen.contents if seen.state == "trusted" else {}
 
 
-def named_scripts(hooks: "Sequence[Hook]", look: "Look") -> list[str]:
+def find_scripts(hooks: "Sequence[Hook]", look: "Look") -> list[str]:
     """The scripts of the workspace that hooks run: while they do, nothing in the session may write them."""
     return sorted({path for hook in hooks if hook.command for path in look(hook.command).files})
 
@@ -250,7 +250,7 @@ class Hooking:
 
     def _in_their_words(self, call: Call) -> _Spoken:
         """The call in that family's words; as it came where it has none, or where it is wrong anyway."""
-        spoken = _Spoken(call.name, _named(call.input), self._every_name(call))
+        spoken = _Spoken(call.name, _as_mapping(call.input), self._every_name(call))
         try:
             face = self._registry.resolve(call.name).face
             heard = self._registry.hear(call.name, self._arguments.receive(face, call.input).values)
@@ -284,7 +284,7 @@ def _in_claudes(heard: "ForeignCall") -> tuple[str, dict[str, Any]]:
     return theirs.name, {key: values[key] for key in required}
 
 
-def _named(given: object) -> dict[str, Any]:
+def _as_mapping(given: object) -> dict[str, Any]:
     return given if isinstance(given, dict) else {"input": given}
 
 

@@ -89,7 +89,7 @@ def check(matcher: str) -> None:
     if math.prod(max(1, int(count)) for count in re.findall(r"[{,](\d{1,9})", matcher)) > _REPEATED:
         raise BadMatcher(f"it repeats something more than {_REPEATED:,} times")
     if not _names(matcher):
-        _compiled(matcher)
+        _compile_matcher(matcher)
 
 
 def covers(matcher: str, names: Collection[str]) -> bool:
@@ -99,7 +99,7 @@ def covers(matcher: str, names: Collection[str]) -> bool:
     if known := _names(matcher):
         return not known.isdisjoint(names)
     try:
-        return any(_compiled(matcher).fullmatch(name, timeout=_SECONDS) is not None for name in names)
+        return any(_compile_matcher(matcher).fullmatch(name, timeout=_SECONDS) is not None for name in names)
     except (TimeoutError, MemoryError, BadMatcher):
         return True
 
@@ -113,7 +113,7 @@ def _names(matcher: str) -> frozenset[str]:
 
 
 @lru_cache(maxsize=256)
-def _compiled(matcher: str) -> Any:
+def _compile_matcher(matcher: str) -> Any:
     import importlib  # only matchers that are more than names need it, and the package has no types
 
     regex: Any = importlib.import_module("regex")

@@ -28,10 +28,10 @@ import msgspec
 
 from ferrule.core.errors import ToolFailure
 from ferrule.execute import Guests
-from ferrule.hooks.answer import HookAnswer, Verdict, bounded, failure, from_exit, from_object, strictest
+from ferrule.hooks.answer import HookAnswer, Verdict, failure, from_exit, from_object, strictest, truncate
 from ferrule.hooks.hook import After, Hook, HookVerdict, covers
 from ferrule.permissions.started import CommandScripts, Look, rough
-from ferrule.sandbox.profile import Wrapped, nothing
+from ferrule.sandbox.profile import Wrapped, do_nothing
 from ferrule.sandbox.search_path import apart
 from ferrule.system.environment import shell
 from ferrule.system.folder import describe
@@ -77,9 +77,9 @@ def prepare(hook: Hook, place: HookEnvironment) -> HookLaunch | HookAnswer:
     looked = (
         CommandScripts(tuple(rough(hook.command, place.workspace))) if place.look is None else place.look(hook.command)
     )
-    if hook.pins is not None and _pinned(looked.files) != hook.pins:
+    if hook.pins is not None and _hash_files(looked.files) != hook.pins:
         return failure(hook.event, label(hook), _UNTRUSTED)
-    why = looked.unclear or (_unapproved(looked, place.workspace) if hook.pins is None else "")
+    why = looked.unclear or (_explain_unapproved(looked, place.workspace) if hook.pins is None else "")
     if not why or place.walls is None:
         return HookLaunch()
     confinement = place.walls()
@@ -91,7 +91,7 @@ def prepare(hook: Hook, place: HookEnvironment) -> HookLaunch | HookAnswer:
     return HookLaunch(confinement, f"{label(hook)} runs in the sandbox, as commands do: {why}. {_HOW}.")
 
 
-def _unapproved(looked: CommandScripts, workspace: str) -> str:
+def _explain_unapproved(looked: CommandScripts, workspace: str) -> str:
     for path in (*looked.run, *looked.handed):
         return f"{os.path.relpath(path, os.path.realpath(workspace))} is a file of the workspace that nobody approved"
     return ""
@@ -105,9 +105,11 @@ async def run_command(
     argv = [shell(outside=(place.workspace, *place.others)), "-c", hook.command]
     try:
         if start.confinement is None:
-            piped = await _piped(hook, given, place, Wrapped(tuple(argv)), more)
+            piped = await _pipe_hook(hook, given, place, Wrapped(tuple(argv)), more)
         else:
-            piped = await _confined(hook, given, place, await start.confinement.wrap(argv, cwd=place.workspace), more)
+            piped = await _run_confined(
+                hook, given, place, await start.confinement.wrap(argv, cwd=place.workspace), more
+            )
     except (OSError, ValueError) as error:  # a UnicodeError is a ValueError
         reason = describe(error) if isinstance(error, OSError) else str(error)
         return failure(hook.event, who, f"could not be started ({reason})")
@@ -125,19 +127,21 @@ async def run_command(
     return answer
 
 
-async def _confined(
+async def _run_confined(
     hook: Hook, given: bytes, place: HookEnvironment, wrapped: Wrapped, more: Mapping[str, str]
 ) -> Piped:
     try:
-        return await _piped(hook, given, place, wrapped, more)
+        return await _pipe_hook(hook, given, place, wrapped, more)
     finally:
         for descriptor in wrapped.descriptors:
             os.close(descriptor)
-        if wrapped.done is not nothing:
+        if wrapped.done is not do_nothing:
             await asyncio.shield(asyncio.to_thread(wrapped.done))
 
 
-async def _piped(hook: Hook, given: bytes, place: HookEnvironment, wrapped: Wrapped, more: Mapping[str, str]) -> Piped:
+async def _pipe_hook(
+    hook: Hook, given: bytes, place: HookEnvironment, wrapped: Wrapped, more: Mapping[str, str]
+) -> Piped:
     return await pipe(
         wrapped.argv,
         given,
@@ -151,7 +155,7 @@ async def _piped(hook: Hook, given: bytes, place: HookEnvironment, wrapped: Wrap
     )
 
 
-def _pinned(files: Sequence[str]) -> tuple[tuple[str, str], ...]:
+def _hash_files(files: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Files of the workspace as they are now."""
     return tuple((path, _hash(path)) for path in files)
 
@@ -168,7 +172,7 @@ def _hash(path: str) -> str:
 
 def label(hook: Hook) -> str:
     """A hook in words that begin a sentence."""
-    text = " ".join(hook.command.split()) if hook.function is None else _called(hook.function)
+    text = " ".join(hook.command.split()) if hook.function is None else _function_name(hook.function)
     text = text if len(text) <= _LABEL_CHARS else text[:_LABEL_CHARS].rstrip() + " …"
     return f"The {hook.event} hook `{text}`" + (f" of {hook.source}" if hook.source else "")
 
@@ -182,7 +186,7 @@ def environment(place: HookEnvironment) -> dict[str, str]:
     }
 
 
-def _called(function: object) -> str:
+def _function_name(function: object) -> str:
     name = getattr(function, "__qualname__", None)
     return name if isinstance(name, str) else type(function).__name__
 
@@ -262,7 +266,7 @@ class Hooks:
         self, tool_names: Collection[str], told_name: str, told_input: Mapping[str, Any], call_id: str
     ) -> HookVerdict:
         """What the hooks say to a call. `tool_names` are all names of its tool: a matcher may cover any of them."""
-        hooks = self._matching("PreToolUse", tool_names)
+        hooks = self._find_hooks("PreToolUse", tool_names)
         if not hooks:
             return HookVerdict()
         fields = {"tool_name": told_name, "tool_input": told_input, "tool_use_id": call_id}
@@ -289,7 +293,7 @@ class Hooks:
     ) -> After:
         """What the hooks say to a reply: those of `PostToolUse`, where it failed those of `PostToolUseFailure`."""
         event = "PostToolUseFailure" if failed else "PostToolUse"
-        hooks = self._matching(event, tool_names)
+        hooks = self._find_hooks(event, tool_names)
         if not hooks:
             return After()
         fields = {"tool_name": told_name, "tool_input": told_input, "tool_use_id": call_id}
@@ -300,7 +304,7 @@ class Hooks:
         """Tell of what is no call: `SessionStart` (source), `SessionEnd` (reason), `Notification` (message), others."""
         about = _MATCHED.get(event)
         names = None if about is None else [str(fields.get(about, ""))]
-        hooks = self._matching(event, names)
+        hooks = self._find_hooks(event, names)
         if not hooks:
             return After()
         answers = await self._tell(hooks, event, fields)
@@ -316,7 +320,7 @@ class Hooks:
         if self._guests is not None:
             self._guests.close()
 
-    def _matching(self, event: str, names: Collection[str] | None) -> list[Hook]:
+    def _find_hooks(self, event: str, names: Collection[str] | None) -> list[Hook]:
         """The hooks that are told, each command and each function once; the first of them counts."""
         found: dict[object, Hook] = {}
         for hook in self._hooks.get(event, ()):
@@ -362,10 +366,10 @@ class Hooks:
         if start.why and start.why not in self._told:
             self._told.add(start.why)
             self._report(start.why)
-        answer = await self._started(hook, given, start)
+        answer = await self._run_hook(hook, given, start)
         return answer._replace(is_confined=start.confinement is not None)
 
-    async def _started(self, hook: Hook, given: bytes, start: HookLaunch) -> HookAnswer:
+    async def _run_hook(self, hook: Hook, given: bytes, start: HookLaunch) -> HookAnswer:
         if hook.event != "SessionStart":
             return await run_command(hook, given, self._place, start, {})
 
@@ -393,7 +397,7 @@ def _inside(confinement: "Confinement") -> "VariablesFile":
 
 def _with_variables(answer: HookAnswer, file: "VariablesFile", hook: Hook) -> HookAnswer:
     variables = file.read()
-    wrong = (bounded(f"{label(hook)} {why}.") for why in variables.wrong)
+    wrong = (truncate(f"{label(hook)} {why}.") for why in variables.wrong)
     return answer._replace(told=(*answer.told, *wrong), variables=variables.values)
 
 
@@ -408,7 +412,7 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def _reasons(answers: Sequence[HookAnswer], verdict: Verdict) -> str:
     """Why, in the words of those whose verdict it is."""
     reasons = [answer.reason for answer in answers if verdict and answer.verdict == verdict and answer.reason]
-    return bounded("\n".join(dict.fromkeys(reasons)))
+    return truncate("\n".join(dict.fromkeys(reasons)))
 
 
 def _after(answers: Sequence[HookAnswer]) -> After:
@@ -435,7 +439,7 @@ async def run_function(hook: Hook, given: bytes, guests: Guests) -> HookAnswer:
     except Exception as error:  # noqa: BLE001 - whatever foreign code raises ends its own answer and nothing else
         if isinstance(error, TimeoutError) and limit.expired():
             return failure(hook.event, who, f"did not end within {hook.seconds:g} seconds")
-        return failure(hook.event, who, f"raised {type(error).__name__}: {_said(error)}")
+        return failure(hook.event, who, f"raised {type(error).__name__}: {_describe_error(error)}")
     return from_object(hook.event, who, answer)
 
 
@@ -448,7 +452,7 @@ async def _body(hook: Hook, given: bytes) -> Any:
     return msgspec.json.decode(msgspec.json.encode(dict(answer) if isinstance(answer, Mapping) else answer))
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - the same foreign code

@@ -27,7 +27,7 @@ class CallHooks(Protocol):
     async def after(self, call: Call, reply: Reply) -> Reply: ...
 
 
-def told(call: Call, task: "asyncio.Task[HookOutcome]") -> HookOutcome:
+def read_outcome(call: Call, task: "asyncio.Task[HookOutcome]") -> HookOutcome:
     """What came of telling the hooks. What they might have refused does not run because they failed."""
     if task.cancelled():
         return HookOutcome(call, "cancelled")

@@ -55,7 +55,7 @@ def from_claude(raw: bytes, *, layer: Layer, source: str) -> HookSet:
         # Settings of Amp may have comments in them; hooks of this form are not there.
         if b'"amp.' not in raw or b'"hooks"' in raw:
             reader.complain(None, f"its hooks cannot be read: {error}")
-        return reader.found()
+        return reader.build_hook_set()
     off = reader.flag(settings, "disableAllHooks")
     only = reader.flag(settings, "allowManagedHooksOnly") and layer == "managed"
     events = settings.get("hooks")
@@ -64,7 +64,7 @@ def from_claude(raw: bytes, *, layer: Layer, source: str) -> HookSet:
             reader.event(event, groups)
     elif events is not None:
         reader.complain(None, "“hooks” must be an object that has a list for each event")
-    return reader.found()._replace(off=off, managed_only=only)
+    return reader.build_hook_set()._replace(off=off, managed_only=only)
 
 
 def from_settings(hooks: Mapping[str, Sequence[HookSetting]], *, layer: Layer, source: str) -> HookSet:
@@ -74,7 +74,7 @@ def from_settings(hooks: Mapping[str, Sequence[HookSetting]], *, layer: Layer, s
         if reader.knows(event):
             for one in settings:
                 reader.add(Hook(event, one.matcher, one.command, None, one.seconds))
-    return reader.found()
+    return reader.build_hook_set()
 
 
 def from_program(hooks: Iterable[Hook]) -> HookSet:
@@ -110,7 +110,7 @@ class _HooksReader:
         self._hooks: list[Hook] = []
         self._warnings: list[str] = []
 
-    def found(self) -> HookSet:
+    def build_hook_set(self) -> HookSet:
         return HookSet(tuple(self._hooks), tuple(self._warnings), self._layer)
 
     def complain(self, event: str | None, wrong: str) -> None:

@@ -23,7 +23,7 @@ from ferrule.core.content import Text
 from ferrule.models.catalog import ModelProfile
 from ferrule.models.hosts import Host
 from ferrule.settings.schema import Models
-from ferrule.wire.conversation import freed
+from ferrule.wire.conversation import unwrap_free_text
 from ferrule.wire.shape import effort, is_own
 from ferrule.wire.stream import StreamReader
 from ferrule.wire.turn import Definition, ModelRequest, Result, Thinking, Turn, Use
@@ -42,7 +42,7 @@ _PLAIN_EFFORTS = {"xhigh": "high", "max": "high"}
 _Shape = Callable[[dict[str, Any], ModelRequest, Host, ModelProfile, str], dict[str, Any]]
 
 
-def shaped(
+def shape_body(
     body: dict[str, Any], asked: ModelRequest, host: Host, about: ModelProfile, conversation: str, *, marks: bool = True
 ) -> dict[str, Any]:
     """The body of a codec, made to fit. The keys stay in their order; the conversation itself is not looked at.
@@ -50,10 +50,10 @@ def shaped(
     Without `marks`, what is to be cached is what the caller has marked.
     """
     body = _SHAPES[host.api](body, asked, host, about, conversation)
-    return _marked(body, asked, host) if marks else body
+    return _add_marks(body, asked, host) if marks else body
 
 
-def _marked(body: dict[str, Any], asked: ModelRequest, host: Host) -> dict[str, Any]:
+def _add_marks(body: dict[str, Any], asked: ModelRequest, host: Host) -> dict[str, Any]:
     """The body with marks behind what stays the same in every turn."""
     if host.api == "anthropic":
         if system := body.get("system"):
@@ -93,7 +93,7 @@ def _anthropic(
     about: ModelProfile,
     conversation: str,  # noqa: ARG001 - the same
 ) -> dict[str, Any]:
-    if told := _told(asked, about):
+    if told := _output_config(asked, about):
         body["output_config"] = told
     if about.thinks in {"", "budget"}:
         return body
@@ -115,7 +115,7 @@ def _anthropic(
     return body
 
 
-def _told(asked: ModelRequest, about: ModelProfile) -> dict[str, Any]:
+def _output_config(asked: ModelRequest, about: ModelProfile) -> dict[str, Any]:
     """What the model is told about how to work, besides its thinking."""
     told: dict[str, Any] = {}
     if asked.task_tokens is not None:
@@ -131,7 +131,7 @@ def _chat(
     row = host.row
     if row.max_tokens != "max_completion_tokens" and "max_completion_tokens" in body:
         body[row.max_tokens] = body.pop("max_completion_tokens")
-    if word := _worded(asked):
+    if word := _effort_word(asked):
         body["reasoning_effort"] = word
     if about.thinks == "effort":
         body.pop("temperature", None)
@@ -148,7 +148,7 @@ def _responses(
         body.pop("temperature", None)
     elif not about.thinks and asked.thinking_tokens is None and not asked.effort:
         body.pop("include", None)
-    if word := _worded(asked):
+    if word := _effort_word(asked):
         body["reasoning"] = {**body.get("reasoning", {}), "effort": word}
     if host.row.conversation and conversation:
         body["prompt_cache_key"] = conversation
@@ -163,13 +163,13 @@ def _generate(
     conversation: str,  # noqa: ARG001 - the same
 ) -> dict[str, Any]:
     body.pop("model", None)
-    if (word := _worded(asked)) and about.thinks == "level":
+    if (word := _effort_word(asked)) and about.thinks == "level":
         level = "LOW" if word == "low" else "HIGH"
         body["generationConfig"]["thinkingConfig"] = {"thinkingLevel": level, "includeThoughts": True}
     return body
 
 
-def _worded(asked: ModelRequest) -> str:
+def _effort_word(asked: ModelRequest) -> str:
     """The effort that is wanted, in words that every host knows; empty where nothing is said about it."""
     if asked.effort:
         return _PLAIN_EFFORTS.get(asked.effort, asked.effort)
@@ -234,7 +234,7 @@ class _Segment:
         self.is_alone = is_alone
         """Can it be written without looking at the others? Not where it answers a call of another one."""
 
-    def marked(self) -> bytes:
+    def with_mark(self) -> bytes:
         """The same, and the API keeps what it has read until here."""
         return self._kept[: -len(_END)] + _MARKED + self.data[len(self._kept) :]
 
@@ -304,11 +304,11 @@ class Encoder:
             self._options = {"marks": "cache_control"} if brings else {}
             self._segments, self._joined = [], _Joined()
         system, turns = self._apart(asked.turns)
-        before, behind = self._framed(asked, system, conversation)
+        before, behind = self._build_frame(asked, system, conversation)
         self._take(wire, turns, asked.definitions, thoughts=thoughts)
         if not all(segment.is_alone for segment in self._segments):
             whole = self._list(wire, turns, asked.definitions, thoughts=thoughts)
-            return [before, encoded(whole)[1:-1], behind]
+            return [before, encode_json(whole)[1:-1], behind]
         out = [before, *self._joined.pieces(), b",".join(self._last()), behind]
         if not out[-2] and len(out) > 3:
             out[-3] = out[-3][:-1]
@@ -328,7 +328,7 @@ class Encoder:
         new: list[_Segment] = []
         for at, some in enumerate(_segments(turns[start:])):
             known = at < len(old) and _same(old[at].turns, some)
-            new.append(old[at] if known else self._written(wire, some, definitions, thoughts=thoughts))
+            new.append(old[at] if known else self._build_segment(wire, some, definitions, thoughts=thoughts))
         done = 0
         while done < len(new) - _LAST and new[done].is_alone:
             joined.put(new[done])
@@ -342,7 +342,7 @@ class Encoder:
         marks = _MARKS if self._marks else 0
         for at in range(len(pieces) - 1, -1, -1):
             if marks and last[at].can_be_marked:
-                pieces[at] = last[at].marked()
+                pieces[at] = last[at].with_mark()
                 marks -= 1
         return [piece for piece in pieces if piece]
 
@@ -361,7 +361,7 @@ class Encoder:
             rest = tuple(turn for turn in rest if turn.role != "system")
         return system, rest
 
-    def _framed(self, asked: ModelRequest, system: tuple[Turn, ...], conversation: str) -> tuple[bytes, bytes]:
+    def _build_frame(self, asked: ModelRequest, system: tuple[Turn, ...], conversation: str) -> tuple[bytes, bytes]:
         """What stands before and behind the conversation."""
         bare = msgspec.structs.replace(asked, turns=system)
         wanted = (conversation, bare)
@@ -371,7 +371,7 @@ class Encoder:
         assert self._wire is not None
         spoken = tuple(kept for turn in system if (kept := sound(turn, ends_thinking=False)).parts)
         bare = msgspec.structs.replace(bare, turns=spoken)
-        body = shaped(
+        body = shape_body(
             self._wire.asked_out(bare, **self._options),
             bare,
             self._host,
@@ -381,8 +381,8 @@ class Encoder:
         )
         names = list(body)
         at = names.index(self._place.key)
-        before = encoded({name: body[name] for name in names[:at]})[1:-1]
-        behind = encoded({name: body[name] for name in names[at + 1 :]})[1:-1]
+        before = encode_json({name: body[name] for name in names[:at]})[1:-1]
+        behind = encode_json({name: body[name] for name in names[at + 1 :]})[1:-1]
         self._frame_for = wanted
         self._frame = (
             b"{" + before + (b"," if before else b"") + b'"%b":[' % self._place.key.encode(),
@@ -390,17 +390,17 @@ class Encoder:
         )
         return self._frame
 
-    def _written(
+    def _build_segment(
         self, wire: ModuleType, turns: tuple[Turn, ...], definitions: Sequence[Definition], *, thoughts: bool
     ) -> _Segment:
         parts = list(chain.from_iterable(turn.parts for turn in turns))
         answered = {part.id for part in parts if isinstance(part, Result)}
         is_alone = answered <= {part.id for part in parts if isinstance(part, Use)}
-        data = encoded(self._list(wire, turns, definitions, thoughts=thoughts))[1:-1] if is_alone else b""
+        data = encode_json(self._list(wire, turns, definitions, thoughts=thoughts))[1:-1] if is_alone else b""
         kept = b""
         # What stands behind the results by itself may be a reminder, which is there for one question only.
         if data and self._marks and len(turns) > 1 and turns[-1].role == turns[-2].role == "user":
-            kept = encoded(self._list(wire, turns[:-1], definitions, thoughts=thoughts))[1:-1]
+            kept = encode_json(self._list(wire, turns[:-1], definitions, thoughts=thoughts))[1:-1]
         return _Segment(turns, data, is_alone=is_alone, kept=kept if data.startswith(kept) else b"")
 
     def _list(
@@ -413,8 +413,8 @@ class Encoder:
             ]
         turns = [kept for turn in turns if (kept := sound(turn, ends_thinking=self._place.ends_thinking)).parts]
         if self._vouches:
-            turns = [_vouched(turn) for turn in turns]
-        return wire.turns_out(freed(turns, definitions), **self._options)[self._place.key]
+            turns = [_add_signature(turn) for turn in turns]
+        return wire.turns_out(unwrap_free_text(turns, definitions), **self._options)[self._place.key]
 
 
 def _segments(turns: Sequence[Turn]) -> Iterator[tuple[Turn, ...]]:
@@ -442,7 +442,7 @@ def sound(turn: Turn, *, ends_thinking: bool) -> Turn:
     return turn if parts is turn.parts else Turn(turn.role, parts, turn.extra)
 
 
-def _vouched(turn: Turn) -> Turn:
+def _add_signature(turn: Turn) -> Turn:
     """A turn with calls of another model's. Newer models of Gemini refuse calls that are not signed; this says why."""
     at = next((at for at, part in enumerate(turn.parts) if isinstance(part, Use)), None)
     if at is None:
@@ -462,7 +462,7 @@ _role = attrgetter("role")
 _encode = msgspec.json.Encoder().encode
 
 
-def encoded(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     """A value as JSON. Halves of surrogate pairs, which JSON has no place for, become U+FFFD."""
     try:
         return _encode(value)
@@ -491,7 +491,7 @@ class Speech(NamedTuple):
     forgets: bool = False
     """Does it sometimes end an answer before it has begun, and say that all is well?"""
 
-    def signed(self, host: Host, betas: Sequence[str] = ()) -> Headers:
+    def build_headers(self, host: Host, betas: Sequence[str] = ()) -> Headers:
         """Headers that say who asks, and what is switched on; what the settings say comes over all others."""
         name, before = self.key
         headers = dict(self.plain)
@@ -559,7 +559,7 @@ def reader_of(api: str) -> StreamReader:
     return made
 
 
-def listed(body: bytes) -> list[str]:
+def parse_model_ids(body: bytes) -> list[str]:
     """The ids in an answer that lists models, whatever the API calls them."""
     try:
         value: Any = msgspec.json.decode(body)

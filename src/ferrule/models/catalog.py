@@ -131,7 +131,7 @@ def about(model: str, known: Mapping[str, KnownModel]) -> ModelProfile:
     row = _longest(model, {one.begins: one for one in CATALOG}) or ModelProfile(model)
     if _longest(model, dict.fromkeys(BLIND, True)):
         row = row._replace(vision=False)
-    own = said(model, known)
+    own = find_known(model, known)
     if own is None:
         return row
     prices = row.prices
@@ -153,13 +153,13 @@ def about(model: str, known: Mapping[str, KnownModel]) -> ModelProfile:
 
 def has_bound(model: str, known: Mapping[str, KnownModel]) -> bool:
     """Is it known how long the model's answers may be, or is that only a usual bound?"""
-    own = said(model, known)
+    own = find_known(model, known)
     return (own is not None and own.most_output is not None) or _longest(
         model, {one.begins: one for one in CATALOG}
     ) is not None
 
 
-def said(model: str, known: Mapping[str, KnownModel]) -> KnownModel | None:
+def find_known(model: str, known: Mapping[str, KnownModel]) -> KnownModel | None:
     """What the settings say about a model, by how its id begins."""
     return _longest(model, known)
 
@@ -200,7 +200,7 @@ class ModelChoice(NamedTuple):
     """Why it is this one if nobody has named it, for the user."""
 
 
-def chosen(
+def choose_by_precedence(
     flag: str | None,
     settings: Models,
     environment: Mapping[str, str],
@@ -240,9 +240,11 @@ def choose(flag: str | None, settings: Models, environment: Mapping[str, str] = 
     """
 
     try:
-        return chosen(flag, settings, environment)
+        return choose_by_precedence(flag, settings, environment)
     except ModelError:
-        return chosen(flag, settings, environment, KeyStore().names(), lambda: model_here(settings, environment))
+        return choose_by_precedence(
+            flag, settings, environment, KeyStore().names(), lambda: model_here(settings, environment)
+        )
 
 
 class ModelName(NamedTuple):
@@ -252,7 +254,7 @@ class ModelName(NamedTuple):
     model: str
 
 
-def named(name: str, settings: Models) -> ModelName:
+def resolve_name(name: str, settings: Models) -> ModelName:
     """The host and the model that a name means. Raises ConfigError where that is not plain."""
     seen: list[str] = []
     meant = name.strip()
@@ -306,7 +308,7 @@ def load_model(
     `workspace` is where a recorded conversation is played; in the current folder where nothing is said.
     Raises: ConfigError for a name that means nothing, ModelError where its host wants a key and there is none.
     """
-    host, model = named(name, settings)
+    host, model = resolve_name(name, settings)
     if host == "scripted":
         from ferrule.models import recorder  # for recorded conversations only
 
@@ -328,7 +330,7 @@ def small_model(name: str, settings: Models, environment: Mapping[str, str] = os
     None is known of a host at another address than its own: what answers there may have other models.
     Raises: ConfigError.
     """
-    host, _ = named(name, settings)
+    host, _ = resolve_name(name, settings)
     if host in ELSEWHERE:
         return ""
     found = find_host(host, settings, environment)
@@ -337,7 +339,7 @@ def small_model(name: str, settings: Models, environment: Mapping[str, str] = os
 
 def _window(path: str, settings: Models) -> int | None:
     """What the settings say about a file, by its name: more of a window is more memory."""
-    known = said(os.path.splitext(os.path.basename(path))[0], settings.known)
+    known = find_known(os.path.splitext(os.path.basename(path))[0], settings.known)
     return known.window if known is not None else None
 
 
@@ -372,7 +374,7 @@ class _ModelChoice(msgspec.Struct, frozen=True):
 
 def remember_model(name: str, settings: Models) -> None:
     """Keep the name for the next start; that of a file is not kept. Raises: ConfigError."""
-    if named(name, settings).host not in ELSEWHERE:
+    if resolve_name(name, settings).host not in ELSEWHERE:
         _file().change(lambda _: _ModelChoice(name, settings.default))
 
 
@@ -382,7 +384,7 @@ def last_model(settings: Models, environment: Mapping[str, str] = os.environ) ->
     if not last.model or last.default != settings.default or environment.get(VARIABLE, "").strip():
         return ""
     try:
-        host, _ = named(last.model, settings)
+        host, _ = resolve_name(last.model, settings)
         check_key(find_host(host, settings, environment, stored_key), last.model)
     except (ModelError, ConfigError):
         return ""

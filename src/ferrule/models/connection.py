@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from ferrule.models.model import PROXY_ADVICE, cleaned
+from ferrule.models.model import PROXY_ADVICE, clean_text
 from ferrule.system.hosts import is_forwarded
 
 _HIGH_BYTES = 1 << 18
@@ -204,9 +204,9 @@ class Stream(asyncio.Protocol):
     def _set(self, until: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(until, self._ring)
+        self._timer = self._loop.call_at(until, self._on_timer)
 
-    def _ring(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
         if self._until == _NOT_NOW:
             return
@@ -218,7 +218,7 @@ class Stream(asyncio.Protocol):
                 future.set_exception(Silent("nothing came for too long"))
 
 
-async def connected(host: str, port: int, *, seconds: float, quiet_seconds: float) -> Stream:
+async def open_stream(host: str, port: int, *, seconds: float, quiet_seconds: float) -> Stream:
     """A connection to a machine. Its name is looked up in a thread. Raises Unreachable."""
     if is_forwarded(host, port):
         raise Unreachable("a command of this session answers there, and no model", passing=False)
@@ -521,7 +521,7 @@ class ConnectionPool:
         if head is None:
             head = RequestHead(method, self._route.target(path), (*headers, *self._route.headers))
             self._heads[method, path, headers] = head
-        connection = await self._waiting()
+        connection = await self._take_idle()
         if connection is not None:
             try:
                 return HttpResponse(self, connection, await connection.ask(head, pieces))
@@ -552,7 +552,7 @@ class ConnectionPool:
         if self.is_closed:
             raise Unreachable("the model was closed", passing=False)
 
-    async def _waiting(self) -> HttpConnection | None:
+    async def _take_idle(self) -> HttpConnection | None:
         """A connection that is open and free, if there is one."""
         if not self._idle and self._finishing:
             # What is missing of the last body is mostly here already and only waits for its turn.
@@ -638,7 +638,7 @@ class ForwardProxy(NamedTuple):
     credentials: tuple[tuple[bytes, bytes], ...]
 
     def __str__(self) -> str:
-        return f"the proxy {_bracketed(self.host)}:{self.port}"
+        return f"the proxy {_bracket_host(self.host)}:{self.port}"
 
     def __repr__(self) -> str:
         return str(self)
@@ -667,7 +667,7 @@ class Route:
         """A connection over which the host can be asked. Raises Broken."""
         way = self._proxy
         if way is None:
-            stream = await connected(self._host, self._port, seconds=CONNECT_SECONDS, quiet_seconds=quiet_seconds)
+            stream = await open_stream(self._host, self._port, seconds=CONNECT_SECONDS, quiet_seconds=quiet_seconds)
         else:
             stream = await self._through(way, quiet_seconds)
         if self._context is None:
@@ -682,7 +682,7 @@ class Route:
     async def _through(self, way: ForwardProxy, quiet_seconds: float) -> Stream:
         """The same by way of a proxy. Raises Unreachable, which says where the proxy was set."""
         try:
-            return await self._passed_on(way, quiet_seconds)
+            return await self._connect_via_proxy(way, quiet_seconds)
         except Unreachable as error:
             if error.has_advice:
                 raise
@@ -690,10 +690,10 @@ class Route:
             advice = f"{error}; look at {variable} and NO_PROXY"
             raise Unreachable(advice, passing=error.passing, has_advice=True) from None
 
-    async def _passed_on(self, way: ForwardProxy, quiet_seconds: float) -> Stream:
+    async def _connect_via_proxy(self, way: ForwardProxy, quiet_seconds: float) -> Stream:
         """A connection that the proxy passes on, or takes questions over for a host that is not secured."""
         try:
-            stream = await connected(way.host, way.port, seconds=CONNECT_SECONDS, quiet_seconds=quiet_seconds)
+            stream = await open_stream(way.host, way.port, seconds=CONNECT_SECONDS, quiet_seconds=quiet_seconds)
         except Unreachable as error:
             passing = error.passing and not error.nameless
             raise Unreachable(f"{way} cannot be reached: {error}", passing=passing) from None
@@ -721,7 +721,7 @@ class Route:
         """The proxy passes on what it cannot read."""
         import h11  # only who has a proxy pays for it here
 
-        target = f"{_bracketed(self._host)}:{self._port}".encode()
+        target = f"{_bracket_host(self._host)}:{self._port}".encode()
         http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LIMIT_BYTES)
         head = http.send(h11.Request(method="CONNECT", target=target, headers=[(b"host", target), *way.credentials]))
         http.send(h11.EndOfMessage())
@@ -773,7 +773,7 @@ def _proxy(url: str) -> ForwardProxy:
     except ValueError:
         raise Unreachable(f"the address of the proxy cannot be read: {_SET}", passing=False, has_advice=True) from None
     if parts.scheme not in _PORTS:
-        kind = cleaned(parts.scheme)[:20] or "unknown"
+        kind = clean_text(parts.scheme)[:20] or "unknown"
         message = f"a proxy of the kind {kind} cannot be used for models: set HTTPS_PROXY to one of http or https"
         raise Unreachable(message, passing=False, has_advice=True)
     if not parts.hostname:
@@ -813,7 +813,7 @@ def _port(parts: SplitResult) -> int:
     return parts.port or _PORTS.get(parts.scheme, 0)
 
 
-def _bracketed(host: str) -> str:
+def _bracket_host(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 

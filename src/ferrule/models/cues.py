@@ -188,11 +188,11 @@ def _header(line: str, where: str) -> Header:
         raise ConfigError(
             f"{where}: the recording has version {value.get('version')!r}, and this Ferrule knows {VERSION}."
         )
-    return _made(value, Header, where)
+    return _convert(value, Header, where)
 
 
 def _cue(line: str, where: str) -> Cue:
-    cue = _made(_value(line, where), Cue, where)
+    cue = _convert(_value(line, where), Cue, where)
     if sum((cue.fail is not None, cue.again is not None, cue.hang)) > 1:
         raise ConfigError(f"{where}: of `fail`, `again` and `hang` there can be one.")
     for part in cue.parts:
@@ -208,7 +208,7 @@ def _value(line: str, where: str) -> Any:
         raise ConfigError(f"{where}: this is no JSON: {error}.") from error
 
 
-def _made(value: Any, kind: type[_Kind], where: str) -> _Kind:
+def _convert(value: Any, kind: type[_Kind], where: str) -> _Kind:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -243,7 +243,7 @@ def each_text(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def filled(value: Any, workspace: str, results: Callable[[], Mapping[str, str]]) -> Any:
+def fill_placeholders(value: Any, workspace: str, results: Callable[[], Mapping[str, str]]) -> Any:
     """A value of a recording as it is here and now; `results` are looked at only where something wants one.
 
     Raises: NotFound.
@@ -254,12 +254,12 @@ def filled(value: Any, workspace: str, results: Callable[[], Mapping[str, str]])
             return escaped
         if name := match["name"]:
             return workspace if name == "workspace" else sys.executable
-        return _found(match["id"], match["regex"], results())
+        return _find_in_result(match["id"], match["regex"], results())
 
     return each_text(value, lambda text: _marks().sub(put, text) if "${" in text else text)
 
 
-def _found(call_id: str, expression: str, results: Mapping[str, str]) -> str:
+def _find_in_result(call_id: str, expression: str, results: Mapping[str, str]) -> str:
     if call_id not in results:
         raise NotFound(f"it wants something from the result of {call_id}, and there is none.")
     import regex  # type: ignore[import-untyped]  # it has no types, and it can be stopped; for recordings that look
@@ -293,9 +293,9 @@ class Portable:
         """These are never written, whoever says them: a model may have been told a key, or a host repeats it."""
         self._secrets |= dict.fromkeys(secrets)
 
-    def made(self, value: Any, results: Mapping[str, str] | None = None) -> Any:
+    def insert_placeholders(self, value: Any, results: Mapping[str, str] | None = None) -> Any:
         """The inverse of `filled`. With `results`, ids that were read there are looked for there again."""
-        return self._borrowed(each_text(value, self._text), results) if results else each_text(value, self._text)
+        return self._replace_ids(each_text(value, self._text), results) if results else each_text(value, self._text)
 
     def _text(self, text: str) -> str:
         for secret in self._secrets:
@@ -303,15 +303,15 @@ class Portable:
         text = self._special.sub(lambda match: "$" + match[0], text)
         return self._paths.sub(lambda match: self._names[match[0]], text) if self._paths else text
 
-    def _borrowed(self, value: Any, results: Mapping[str, str]) -> Any:
+    def _replace_ids(self, value: Any, results: Mapping[str, str]) -> Any:
         if isinstance(value, list):
-            return [self._borrowed(member, results) for member in value]
+            return [self._replace_ids(member, results) for member in value]
         if not isinstance(value, dict):
             return value
         return {
             key: _lookup(member, results)
             if isinstance(member, str) and (key.lower().endswith("id") or key == "resume")
-            else self._borrowed(member, results)
+            else self._replace_ids(member, results)
             for key, member in value.items()
         }
 
@@ -378,12 +378,12 @@ def fails(kind: Trouble, message: str = "It failed.", *, text: str = "", prompt:
 
 def repeats(text: str = "", *uses: Used, why: str = "The stream was cut.", seconds: float = 0.0) -> Cue:
     """The stream is cut behind the text and the calls: the next cue is the answer."""
-    return Cue(text=text, parts=tuple(map(_spoken, uses)), again=Repeat(why=why, seconds=seconds))
+    return Cue(text=text, parts=tuple(map(_convert_use, uses)), again=Repeat(why=why, seconds=seconds))
 
 
 def hangs(text: str = "", *uses: Used, prompt: str = "", system: str = "") -> Cue:
     """It begins and does not end, until it is interrupted."""
-    return Cue(whom=_whom(prompt, system), text=text, parts=tuple(map(_spoken, uses)), hang=True)
+    return Cue(whom=_whom(prompt, system), text=text, parts=tuple(map(_convert_use, uses)), hang=True)
 
 
 def _cues_cue(
@@ -396,10 +396,10 @@ def _cues_cue(
 def _parts(text: str, thinking: str, uses: tuple[Used, ...]) -> tuple[Spoken, ...]:
     thoughts = (Spoken(thinking=thinking),) if thinking else ()
     words = (Spoken(text=text),) if text else ()
-    return (*thoughts, *words, *map(_spoken, uses))
+    return (*thoughts, *words, *map(_convert_use, uses))
 
 
-def _spoken(use: Used) -> Spoken:
+def _convert_use(use: Used) -> Spoken:
     if isinstance(use, Spoken):
         return use
     return Spoken(use=use[0], input=use[1], id=use[2] if len(use) == 3 else "")

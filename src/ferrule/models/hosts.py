@@ -221,17 +221,18 @@ def find_host(
     row = known or KnownHost("openai-chat", "")
     moved = ""
     if known is not None and (moved := _first(row.urls, environment)):
-        row = row._replace(url=_written(environment[moved], moved), free=True)
+        row = row._replace(url=_normalize_address(environment[moved], moved), free=True)
     if given is not None:
         moved = _setting(name) if given.url else moved
-        row = _overridden(row, given)
+        row = _override_row(row, given)
     row = row._replace(url=_whole(row, known))
     _check(name, row, f" (set by {moved})" if moved else "")
     names = key_names(name, settings)
     found = _first(names, environment)
     written = {} if given is None else given.headers
     headers = {
-        key: _expanded(text, environment, f"The header {key!r} of the host {name}") for key, text in written.items()
+        key: _expand_variables(text, environment, f"The header {key!r} of the host {name}")
+        for key, text in written.items()
     }
     kept = next(filter(None, map(stored, names)), None) if not found else None
     key = environment[found].strip() if found else (kept.key if kept else "")
@@ -251,7 +252,7 @@ def find_host(
     )
 
 
-def _overridden(row: KnownHost, given: ModelHost) -> KnownHost:
+def _override_row(row: KnownHost, given: ModelHost) -> KnownHost:
     if given.url:
         row = row._replace(url=given.url, free=True)
     if given.api and given.api != row.api:
@@ -263,7 +264,7 @@ def _first(names: Iterable[str], environment: Mapping[str, str]) -> str:
     return next((name for name in names if environment.get(name, "").strip()), "")
 
 
-def _written(address: str, variable: str) -> str:
+def _normalize_address(address: str, variable: str) -> str:
     """An address as a variable has it: some hold a machine's name only."""
     url = address.strip()
     if "://" not in url:
@@ -293,7 +294,7 @@ def _has_port(machine: str) -> bool:
     return machine.rpartition(":")[2].isdigit() and not machine.endswith("]")
 
 
-def _expanded(text: str, environment: Mapping[str, str], what: str) -> str:
+def _expand_variables(text: str, environment: Mapping[str, str], what: str) -> str:
     """Raises ConfigError for a variable that is not set: an empty header would only be refused, and not say why."""
     if "${" not in text:
         return text

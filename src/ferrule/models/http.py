@@ -16,11 +16,21 @@ import msgspec
 from ferrule.core.errors import ConfigError
 from ferrule.core.suggest import near
 from ferrule.core.version import __version__
-from ferrule.models.bodies import SPEECH, Encoder, betas, listed, reader_of
+from ferrule.models.bodies import SPEECH, Encoder, betas, parse_model_ids, reader_of
 from ferrule.models.catalog import DEFAULT_OUTPUT, ModelProfile
 from ferrule.models.connection import BrokenConnection, ConnectionPool, HttpResponse, Silent, Unreachable
 from ferrule.models.hosts import Host, is_near
-from ferrule.models.model import LIMIT_BYTES, Fault, ModelError, RetryNotice, Trouble, broke, called, cleaned, judged
+from ferrule.models.model import (
+    LIMIT_BYTES,
+    Fault,
+    ModelError,
+    RetryNotice,
+    Trouble,
+    classify_failure,
+    classify_stream_error,
+    clean_text,
+    model_label,
+)
 from ferrule.settings.schema import Models
 from ferrule.wire.shape import WireError
 from ferrule.wire.sse import EventReader, EventTooLongError, ServerSentEvent
@@ -108,7 +118,7 @@ class AnswerReader:
                 tap(event)
         for delta in deltas:
             if type(delta) is Broke:
-                raise broke(delta.message, delta.kind, self._host, self._model)
+                raise classify_stream_error(delta.message, delta.kind, self._host, self._model)
             if type(delta) is not AnswerStart:
                 self._has_said = True
         return deltas
@@ -120,7 +130,7 @@ def _is_plain_end(delta: Delta) -> bool:
 
 def fault(host: Host, model: str, kind: Trouble, advice: str, why: str = "", **how: Any) -> Fault:
     """A fault that no status tells of."""
-    message = f"{called(host, model)} {advice}" + ("" if advice.endswith("?") else ".")
+    message = f"{model_label(host, model)} {advice}" + ("" if advice.endswith("?") else ".")
     return Fault(kind, message, why, **{"passing": True, **how})
 
 
@@ -153,7 +163,7 @@ def pause(attempt: int, draw: Callable[[], float]) -> float:
     return draw() * min(_CAP_SECONDS, _FIRST_SECONDS * 2.0 ** (attempt - 1))
 
 
-def wanted(headers: Mapping[str, str], now: Callable[[], float]) -> float | None:
+def parse_retry_after(headers: Mapping[str, str], now: Callable[[], float]) -> float | None:
     """Seconds that a host asks us to wait; None where it does not say, or nobody can read it."""
     if (text := headers.get("retry-after-ms")) is not None and (seconds := _number(text)) is not None:
         return seconds / 1000
@@ -177,7 +187,7 @@ def _number(text: str) -> float | None:
     return float(text)
 
 
-def should(headers: Mapping[str, str]) -> bool | None:
+def should_retry(headers: Mapping[str, str]) -> bool | None:
     """What a host says itself about asking again; None where it says nothing."""
     return {"true": True, "false": False}.get(headers.get("x-should-retry", "").strip().lower())
 
@@ -226,7 +236,7 @@ class HttpModel:
             (b"content-type", b"application/json"),
             (b"accept", b"text/event-stream, application/json"),
             (b"accept-encoding", b"identity"),
-            *self._speech.signed(host, (*betas(host.api, model, about, settings), *switched_on)),
+            *self._speech.build_headers(host, (*betas(host.api, model, about, settings), *switched_on)),
         )
         self._about = about
         self._is_guest = line is not None
@@ -295,11 +305,11 @@ class HttpModel:
 
         `body` is sent as it is, instead of what is written for `asked`; `tap` is given every event that was understood.
         """
-        asked = self._filled(asked)
+        asked = self._apply_settings(asked)
         attempt = 0
         while True:
             try:
-                incoming = await self._begun(asked, body)
+                incoming = await self._open_answer(asked, body)
                 try:
                     hearing = AnswerReader(incoming, self._host, self.model, self._settings.quiet_seconds, tap)
                     while (deltas := await hearing.more()) is not None:
@@ -335,10 +345,10 @@ class HttpModel:
             await self._sleep(seconds)
 
     async def _whole(self, path: str, body: bytes) -> bytes:
-        incoming = await self._sent("POST", path, (body,))
+        incoming = await self._send("POST", path, (body,))
         try:
             if incoming.status != 200:
-                raise await self._refused(incoming)
+                raise await self._read_fault(incoming)
             return await incoming.head(LIMIT_WHOLE_BYTES)
         except Silent:
             raise silent(self._host, self.model, self._settings.quiet_seconds) from None
@@ -357,7 +367,7 @@ class HttpModel:
             fault.why = "what was thought before is left out, as the host does not take it back"
             return 0.0
         if fault.kind == "no-model":
-            raise await self._missing(fault) from None
+            raise await self._no_model_error(fault) from None
         if not fault.passing:
             raise fault.error() from None
         if attempt > self._settings.retries:
@@ -371,7 +381,7 @@ class HttpModel:
             raise ModelError(f"{fault.message} {wish}", fault.kind, fault.seconds) from None
         return fault.seconds
 
-    def _filled(self, asked: ModelRequest) -> ModelRequest:
+    def _apply_settings(self, asked: ModelRequest) -> ModelRequest:
         settings = self._settings
         most = asked.max_tokens or settings.max_tokens or min(DEFAULT_OUTPUT, self.most_output)
         thinking = settings.thinking_tokens if asked.thinking_tokens is None else asked.thinking_tokens
@@ -385,7 +395,7 @@ class HttpModel:
             task_tokens=asked.task_tokens or settings.task_tokens,
         )
 
-    async def _begun(self, asked: ModelRequest, body: bytes | None) -> HttpResponse:
+    async def _open_answer(self, asked: ModelRequest, body: bytes | None) -> HttpResponse:
         """The beginning of an answer. Raises Fault."""
         pieces: Sequence[bytes]
         try:
@@ -395,7 +405,7 @@ class HttpModel:
                 pieces = (body,)
         except WireError as error:
             raise ModelError(f"The conversation cannot be sent to {self.name}: {error}", "bad") from error
-        incoming = await self._sent("POST", self._path, pieces)
+        incoming = await self._send("POST", self._path, pieces)
         kind = incoming.headers.get("content-type", "").lower()
         packed = incoming.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
         if incoming.status == 200 and not packed and "html" not in kind and "json" not in kind:
@@ -405,18 +415,18 @@ class HttpModel:
                 advice = f"packed its answer (HTTP {incoming.status}) though it was asked not to"
                 raise fault(self._host, self.model, "bad", advice, passing=False, is_nonsense=True)
             if incoming.status != 200:
-                raise await self._refused(incoming)
+                raise await self._read_fault(incoming)
             raise await self._not_a_stream(incoming, kind)
         finally:
             incoming.close()
 
-    async def _sent(self, method: str, path: str, pieces: Sequence[bytes] = ()) -> HttpResponse:
+    async def _send(self, method: str, path: str, pieces: Sequence[bytes] = ()) -> HttpResponse:
         try:
             return await self._line.send(method, path, self._headers, pieces)
         except Silent:
             raise silent(self._host, self.model, self._settings.quiet_seconds) from None
         except BrokenConnection as error:
-            reason = cleaned(str(error), self._host.secrets)
+            reason = clean_text(str(error), self._host.secrets)
             advice = f"cannot be reached at {self._host.url}: {reason}"
             passing = not isinstance(error, Unreachable) or (error.passing and not self._is_absent(error))
             if not isinstance(error, Unreachable) or not error.has_advice:
@@ -437,24 +447,24 @@ class HttpModel:
         nobody = (error.refused and is_near(self._machine)) or error.nameless
         return nobody and not self._line.has_stood
 
-    async def _refused(self, incoming: HttpResponse) -> Fault:
-        fault = judged(
+    async def _read_fault(self, incoming: HttpResponse) -> Fault:
+        fault = classify_failure(
             incoming.status,
             await self._body(incoming),
             incoming.headers.get("content-type", ""),
             self._host,
             self.model,
         )
-        if (seconds := wanted(incoming.headers, self._now)) is not None:
+        if (seconds := parse_retry_after(incoming.headers, self._now)) is not None:
             fault.seconds = seconds
-        again = should(incoming.headers)
+        again = should_retry(incoming.headers)
         if again is False or (again and fault.kind in {"overloaded", "server"}):
             fault.passing = again
         return fault
 
     async def _not_a_stream(self, incoming: HttpResponse, kind: str) -> Fault:
         """A success that is no stream: an error that somebody sent with a wrong status, or a page of a proxy."""
-        fault = judged(200, await self._body(incoming), kind, self._host, self.model)
+        fault = classify_failure(200, await self._body(incoming), kind, self._host, self.model)
         fault.passing = False
         return fault
 
@@ -469,10 +479,10 @@ class HttpModel:
     async def names(self) -> list[str]:
         """The models that the host says it has. Raises ModelError."""
         try:
-            incoming = await self._sent("GET", self._speech.list_path)
+            incoming = await self._send("GET", self._speech.list_path)
             try:
                 if incoming.status != 200:
-                    raise await self._refused(incoming)
+                    raise await self._read_fault(incoming)
                 body = await incoming.head(8 * 1024 * 1024)
             finally:
                 incoming.close()
@@ -480,9 +490,9 @@ class HttpModel:
             raise error.error() from None
         except BrokenConnection:
             raise ModelError(f"{self._host.name} broke off while it listed its models.", "cut") from None
-        return listed(body)
+        return parse_model_ids(body)
 
-    async def _missing(self, fault: Fault) -> ModelError:
+    async def _no_model_error(self, fault: Fault) -> ModelError:
         """The error about a model that is not there, with the names of those that are much like it."""
         try:
             async with asyncio.timeout(_LIST_SECONDS):

@@ -24,7 +24,7 @@ from ferrule.core.content import Document, Image, Text
 from ferrule.models.cues import each_text
 from ferrule.models.model import ModelError, Prices, RetryNotice
 from ferrule.wire.conversation import apart, document_words, json_text, object_out
-from ferrule.wire.stream import made_id
+from ferrule.wire.stream import make_id
 from ferrule.wire.turn import (
     AnswerEnd,
     AnswerStart,
@@ -248,7 +248,7 @@ def grammar(definitions: Sequence[Definition], choice: ToolChoice | None, bounds
         "call: " + " | ".join(map(_rule, range(len(definitions)))),
     ]
     for at, one in enumerate(definitions):
-        schema = {**bounded(one.schema, bounds), "x-guidance": _FORM}
+        schema = {**bound_schema(one.schema, bounds), "x-guidance": _FORM}
         lines.append(f"{_rule(at)}: {_literal(head(one.name))} arguments_{at} {_literal(TAIL)}")
         lines.append(f"arguments_{at}: %json {json.dumps(schema)}")
     if chosen.kind == "auto":
@@ -271,7 +271,7 @@ def _literal(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-def bounded(schema: Mapping[str, Any], bounds: GrammarBounds) -> dict[str, Any]:
+def bound_schema(schema: Mapping[str, Any], bounds: GrammarBounds) -> dict[str, Any]:
     """The schema, such that whatever fits it comes to an end, and with no member that it does not name."""
     out: dict[str, Any] = {}
     for key, value in schema.items():
@@ -299,10 +299,10 @@ def bounded(schema: Mapping[str, Any], bounds: GrammarBounds) -> dict[str, Any]:
 
 def _inner(value: Any, bounds: GrammarBounds) -> Any:
     if isinstance(value, Mapping) and (value.keys() - _ABOUT or not bounds.is_small):
-        return bounded(value, bounds)
+        return bound_schema(value, bounds)
     # Anything at all has no end that a small model would find.
     if bounds.is_small and (value is True or isinstance(value, Mapping)):
-        return bounded({"type": ["string", "integer", "boolean", "null"]}, bounds)
+        return bound_schema({"type": ["string", "integer", "boolean", "null"]}, bounds)
     return value
 
 
@@ -361,7 +361,7 @@ class LocalReader:
             return False
         self._at += 1
         self._text = self._text[match.end() :]
-        out.append(UseBegun(self._at, made_id("call_"), str(msgspec.json.decode(match[1]))))
+        out.append(UseBegun(self._at, make_id("call_"), str(msgspec.json.decode(match[1]))))
         self._step = self._arguments
         return True
 
@@ -557,7 +557,7 @@ class LocalModel:
         self.most_output = max(1, self.window // 4)
         self._file = file
         self._telling = Telling(file.template, file.specials)
-        self._start = start or started
+        self._start = start or start_server
         self._server: Any = None
         self._worker: ThreadPoolExecutor | None = ThreadPoolExecutor(1, thread_name_prefix="ferrule-model")
         self._stops: set[_Stop] = set()
@@ -574,7 +574,7 @@ class LocalModel:
         stop = _Stop(asyncio.get_running_loop())
         self._stops.add(stop)
         job = self._worker.submit(self._answer, body, stop)
-        job.add_done_callback(stop.done)
+        job.add_done_callback(stop.on_done)
         finish, usage, begun = "stop", Usage(), False
         try:
             while (chunk := await stop.chunks.get()) is not None:
@@ -663,7 +663,7 @@ class _Stop:
         if self.error is not None:
             raise self.error
 
-    def done(self, _: Future[None]) -> None:
+    def on_done(self, _: Future[None]) -> None:
         self._tell(lambda: self.chunks.put_nowait(None))
 
     def _tell(self, what: Callable[[], None]) -> bool:
@@ -674,7 +674,7 @@ class _Stop:
         return True
 
 
-def started(file: LocalFile, window: int) -> Any:
+def start_server(file: LocalFile, window: int) -> Any:
     """The library's server with the model in it. Raises: ModelError."""
     from importlib import import_module  # it has no types, and takes 50 ms: only who asks the model pays
 

@@ -218,7 +218,7 @@ class Fault(Exception):  # noqa: N818 - it is caught and judged here, and never 
         return ModelError(self.message, self.kind, self.seconds, is_nonsense=self.is_nonsense)
 
 
-def cleaned(text: str, secrets: Iterable[str] = ()) -> str:
+def clean_text(text: str, secrets: Iterable[str] = ()) -> str:
     """Foreign words on one line, of a bounded length, without what steers a terminal, and without keys."""
     text = text[: LIMIT_CHARS * 8]
     for secret in secrets:
@@ -228,26 +228,26 @@ def cleaned(text: str, secrets: Iterable[str] = ()) -> str:
     return text if len(text) <= LIMIT_CHARS else text[: LIMIT_CHARS - 1] + "…"
 
 
-def called(host: Host, model: str) -> str:
+def model_label(host: Host, model: str) -> str:
     """What a sentence is about: a model, or a host that is asked for its list of them."""
     return f"{host.name}:{model}" if model else host.name
 
 
-def judged(status: int, body: bytes, content_type: str, host: Host, model: str) -> Fault:
+def classify_failure(status: int, body: bytes, content_type: str, host: Host, model: str) -> Fault:
     """What a status and a body mean."""
-    said, code, seconds = _said(body, content_type)
+    said, code, seconds = _parse_error_body(body, content_type)
     fault = _fault(status, said, code, host, model)
     fault.seconds = seconds
     return fault
 
 
-def broke(message: str, kind: str, host: Host, model: str) -> Fault:
+def classify_stream_error(message: str, kind: str, host: Host, model: str) -> Fault:
     """What an error in the middle of a stream means."""
     status = int(kind) if kind.isdigit() and len(kind) == 3 else _STATUSES.get(kind, 500)
     return _fault(status, message, kind, host, model)
 
 
-def _said(body: bytes, content_type: str) -> tuple[str, str, float | None]:
+def _parse_error_body(body: bytes, content_type: str) -> tuple[str, str, float | None]:
     """What the body says, the words for programs in it, and how long to wait."""
     text = body.decode("utf-8", "replace")
     if text.lstrip()[:1] == "<" or "html" in content_type:
@@ -267,17 +267,17 @@ def _said(body: bytes, content_type: str) -> tuple[str, str, float | None]:
         return text.strip(), "", None
     message = next((error[key] for key in ("message", "detail", "msg") if isinstance(error.get(key), str)), "")
     codes = [str(error[key]) for key in ("code", "type", "status") if error.get(key) is not None]
-    details = _listed(error.get("details"))
+    details = _list_or_empty(error.get("details"))
     codes += [text for one in details if isinstance(one, dict) for text in _inner(one)]
     return message or text.strip(), " ".join(codes), _delay(details)
 
 
 def _inner(detail: dict[str, Any]) -> list[str]:
-    ids = [one.get("quotaId") for one in _listed(detail.get("violations")) if isinstance(one, dict)]
+    ids = [one.get("quotaId") for one in _list_or_empty(detail.get("violations")) if isinstance(one, dict)]
     return [text for text in (detail.get("reason"), *ids) if isinstance(text, str)]
 
 
-def _listed(value: Any) -> list[Any]:
+def _list_or_empty(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
@@ -291,14 +291,14 @@ def _delay(details: list[Any]) -> float | None:
 
 def _fault(status: int, said: str, code: str, host: Host, model: str) -> Fault:
     words = f"{code} {said}".lower()
-    kind, advice = _meaning(status, words, host, model)
-    text = cleaned(said, host.secrets)
+    kind, advice = _classify_trouble(status, words, host, model)
+    text = clean_text(said, host.secrets)
     quoted = f" It said: {text}{'' if text[-1] in '.!?…' else '.'}" if text else ""
     passing = status in PASSING and kind in {"limit", "overloaded", "server", "network"}
     if kind == "limit" and any(one in words for one in _NO_MONEY):
         passing = False
     unthinkable = status == 400 and kind == "bad" and any(one in words for one in _UNTHINKABLE)
-    message = f"{called(host, model)} {advice} (HTTP {status}).{quoted}"
+    message = f"{model_label(host, model)} {advice} (HTTP {status}).{quoted}"
     why = f"{_WHY.get(kind, 'it failed')} (HTTP {status})"
     is_nonsense = kind == "bad" and (status < 400 or status in {404, 405})
     return Fault(kind, message, why, passing=passing, unthinkable=unthinkable, is_nonsense=is_nonsense)
@@ -315,7 +315,7 @@ def _has(words: str, parts: Iterable[str]) -> bool:
     return any(part in words for part in parts)
 
 
-def _meaning(status: int, words: str, host: Host, model: str) -> tuple[Trouble, str]:
+def _classify_trouble(status: int, words: str, host: Host, model: str) -> tuple[Trouble, str]:
     """The kind of trouble, and what to do, as the end of a sentence about the model."""
     if status in {400, 422} and _has(words, _ANSWER) and _has(words, _TOO_MUCH):
         known = f'most_output and window under [models.known."{model}"]'

@@ -24,7 +24,7 @@ from ferrule.models.cues import (
     Repeat,
     Spoken,
     Whom,
-    filled,
+    fill_placeholders,
     line,
     read,
 )
@@ -94,7 +94,7 @@ class Scripted:
         self._tracks: dict[Whom | None, list[Line]] = {}
         self._played: dict[_Key, int] = {}
         self._by_call: dict[str, _Key] = {}
-        for cue in _numbered(cues):
+        for cue in _number_calls(cues):
             self._tracks.setdefault(cue.whom if isinstance(cue, Cue) else None, []).append(cue)
 
     @property
@@ -136,15 +136,15 @@ class Scripted:
 
     def _next(self, asked: ModelRequest) -> Cue:
         system, prompt = beginning(asked)
-        key = self._known(asked, self._whom(asked, system, prompt), prompt)
+        key = self._find_key(asked, self._whom(asked, system, prompt), prompt)
         at = self._played.get(key, 0)
         cues = self._tracks.get(key[0], [])
         if not cues:
-            raise self._astray(f"no cue is for the conversation that begins with {_shown(prompt)}")
+            raise self._astray(f"no cue is for the conversation that begins with {_quote(prompt)}")
         if at >= len(cues):
             raise ModelError(
                 f"The recording is at its end: {self.name} has {len(cues)} answer{'s' * (len(cues) != 1)} for the "
-                f"conversation that begins with {_shown(prompt)}, and was asked once more. "
+                f"conversation that begins with {_quote(prompt)}, and was asked once more. "
                 "Add a line to it, or record it again.",
                 "bad",
             )
@@ -154,7 +154,7 @@ class Scripted:
         self._by_call.update((part.id, key) for part in cue.parts if part.use is not None)
         return cue
 
-    def _known(self, asked: ModelRequest, whom: Whom | None, prompt: str) -> _Key:
+    def _find_key(self, asked: ModelRequest, whom: Whom | None, prompt: str) -> _Key:
         """A conversation that lost its beginning, because it was made smaller, is known by its calls."""
         key = (whom, "" if whom is None else prompt)
         if whom is not None and key in self._played:
@@ -204,7 +204,7 @@ class Scripted:
 
     def _now(self, value: Any, asked: ModelRequest) -> Any:
         try:
-            return filled(value, self.workspace, lambda: results_of(asked))
+            return fill_placeholders(value, self.workspace, lambda: results_of(asked))
         except NotFound as error:
             raise self._astray(str(error).removesuffix(".")) from error
 
@@ -235,7 +235,7 @@ def results_of(asked: ModelRequest) -> dict[str, str]:
     return {part.id: _words(part) for turn in asked.turns for part in turn.parts if isinstance(part, Result)}
 
 
-def heard(asked: ModelRequest) -> list[Turn]:
+def new_user_turns(asked: ModelRequest) -> list[Turn]:
     """What came after the model's last words."""
     last = max((at for at, turn in enumerate(asked.turns) if turn.role == "assistant"), default=-1)
     return [turn for turn in asked.turns[last + 1 :] if turn.role == "user"]
@@ -251,7 +251,7 @@ def _check(cue: Cue, asked: ModelRequest, name: str) -> None:
     results = results_of(asked)
     last = "\n".join(
         _words(part) if isinstance(part, Result) else part.text
-        for turn in heard(asked)
+        for turn in new_user_turns(asked)
         for part in turn.parts
         if isinstance(part, Result | Text)
     )
@@ -264,13 +264,13 @@ def _check(cue: Cue, asked: ModelRequest, name: str) -> None:
         for text in [texts] if isinstance(texts, str) else texts:
             if text not in there:
                 raise ModelError(
-                    f"The conversation goes another way than {name}: {_shown(text)} is expected in {where}, "
-                    f"which says {_shown(there)}.",
+                    f"The conversation goes another way than {name}: {_quote(text)} is expected in {where}, "
+                    f"which says {_quote(there)}.",
                     "bad",
                 )
 
 
-def _numbered(cues: tuple[Line, ...]) -> Iterator[Line]:
+def _number_calls(cues: tuple[Line, ...]) -> Iterator[Line]:
     """Calls without an id are counted through all cues."""
     count = 0
     for cue in cues:
@@ -296,7 +296,7 @@ def _chunks(text: str, size: int) -> list[str]:
     return [text[at : at + size] for at in range(0, len(text), size)]
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")
 
 
@@ -334,15 +334,15 @@ class Tape:
         if prompt not in self._by_prompt:
             uses = (part.id for turn in asked.turns for part in turn.parts if isinstance(part, Use))
             known = next((use for use in uses if use in self._by_call), None)
-            self._by_prompt[prompt] = self._by_call[known] if known is not None else self._named(prompt)
+            self._by_prompt[prompt] = self._by_call[known] if known is not None else self._name_conversation(prompt)
         return self._by_prompt[prompt]
 
-    def _named(self, prompt: str) -> Whom | None:
+    def _name_conversation(self, prompt: str) -> Whom | None:
         if not self._by_prompt:
             return None
         short = prompt[:_PROMPT_CHARACTERS]
         is_alike = any(other.startswith(short) for other in self._by_prompt)
-        return Whom(prompt=self.portable.made(prompt if is_alike else short))
+        return Whom(prompt=self.portable.insert_placeholders(prompt if is_alike else short))
 
     async def begin(self, model: Model) -> None:
         """The first line: it says what the model is that is asked first."""
@@ -472,7 +472,7 @@ class Take:
     def cue(self, *, again: Repeat | None = None, fail: RecordedFailure | None = None) -> Cue:
         answer = self._assembler.said()
         broke = self._assembler.broke
-        made = self._portable.made
+        made = self._portable.insert_placeholders
         results = results_of(self._asked)
         order = iter(self._uses)
         return Cue(
@@ -487,7 +487,7 @@ class Take:
         )
 
     def _part(self, part: Part, order: Iterator[int], results: dict[str, str]) -> Spoken:
-        made = self._portable.made
+        made = self._portable.insert_placeholders
         if isinstance(part, Use):
             cut = next(order) in self._cut
             put = made(part.input, results)
@@ -501,4 +501,4 @@ class Take:
 
 def _prompt(asked: ModelRequest) -> str:
     """What the user said since the model's last words; nothing while only results come."""
-    return "\n".join(part.text for turn in heard(asked) for part in turn.parts if isinstance(part, Text))
+    return "\n".join(part.text for turn in new_user_turns(asked) for part in turn.parts if isinstance(part, Text))

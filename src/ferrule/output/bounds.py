@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from ferrule.core.call import spoken
+from ferrule.core.call import result_text
 from ferrule.core.errors import FerruleError, ToolFailure
 from ferrule.core.face import WHOLE, Bound
 from ferrule.output.clean import clean_value
@@ -64,9 +64,9 @@ class OutputLimiter:
     ) -> BoundedResult:
         """The result within the limit. Raises `ToolFailure` for a result that is no JSON value."""
         if bound is not WHOLE and isinstance(result, str):
-            return await self._shortened(result, ctx, bound, limit_bytes)
+            return await self._shorten_text(result, ctx, bound, limit_bytes)
         if isinstance(result, str) and len(result) * 4 <= limit_bytes:
-            return BoundedResult(clean_value(result), await self._logged(ctx))
+            return BoundedResult(clean_value(result), await self._keep_log(ctx))
         try:
             if _is_small(result):
                 kept, whole, omitted = _shape(result, limit_bytes)
@@ -76,31 +76,35 @@ class OutputLimiter:
             raise ToolFailure(
                 f"{ctx.name} returned something that is not a JSON value ({type(result).__name__}).", code="bad-result"
             ) from error
-        output_id = await self._logged(ctx)
+        output_id = await self._keep_log(ctx)
         if omitted and output_id is None:
-            output_id = await self._kept(self._store().put(spoken(whole), call_id=ctx.call_id, tool=ctx.name), ctx)
+            output_id = await self._keep_output(
+                self._store().put(result_text(whole), call_id=ctx.call_id, tool=ctx.name), ctx
+            )
         return BoundedResult(kept, output_id)
 
-    async def _shortened(self, result: str, ctx: BoundingContext, bound: Bound, limit_bytes: int) -> BoundedResult:
+    async def _shorten_text(self, result: str, ctx: BoundingContext, bound: Bound, limit_bytes: int) -> BoundedResult:
         """A text within the family's own bound; whatever that is, the general limit holds as well."""
         from ferrule.output.shorten import shorten  # for families with a bound of their own
 
         whole = clean_value(result)
         short = shorten(whole, bound, missing=ctx.missing, found=ctx.found)
         kept, _, omitted = _shape(short.text, limit_bytes)
-        output_id = await self._logged(ctx)
+        output_id = await self._keep_log(ctx)
         if (short.omitted_bytes or omitted) and output_id is None:
-            output_id = await self._kept(self._store().put(whole, call_id=ctx.call_id, tool=ctx.name), ctx)
+            output_id = await self._keep_output(self._store().put(whole, call_id=ctx.call_id, tool=ctx.name), ctx)
         return BoundedResult(kept, output_id)
 
-    async def _logged(self, ctx: BoundingContext) -> str | None:
+    async def _keep_log(self, ctx: BoundingContext) -> str | None:
         """The id of the log that the tool itself wrote, when it is worth keeping."""
         if ctx.log is None or ctx.kept is None:
             return None
         path, size = ctx.log[1], ctx.kept
-        return await self._kept(self._store().adopt(path, size_bytes=size, call_id=ctx.call_id, tool=ctx.name), ctx)
+        return await self._keep_output(
+            self._store().adopt(path, size_bytes=size, call_id=ctx.call_id, tool=ctx.name), ctx
+        )
 
-    async def _kept(self, keeping: "Coroutine[Any, Any, str]", ctx: BoundingContext) -> str | None:
+    async def _keep_output(self, keeping: "Coroutine[Any, Any, str]", ctx: BoundingContext) -> str | None:
         try:
             output_id = await keeping
         except FerruleError as error:

@@ -68,7 +68,7 @@ def clean_value(value: Any) -> Any:
             if isinstance(member, str):
                 box[place] = clean(member)
             elif isinstance(member, (dict, list, tuple)):
-                box[place] = _renamed(member) if isinstance(member, dict) else list(member)
+                box[place] = _clean_keys(member) if isinstance(member, dict) else list(member)
                 unfinished.append(box[place])
     return whole[0]
 
@@ -92,7 +92,7 @@ def _is_clean(value: Any) -> bool:
     return True
 
 
-def _renamed(members: dict[Any, Any]) -> dict[Any, Any]:
+def _clean_keys(members: dict[Any, Any]) -> dict[Any, Any]:
     """The members under clean keys. A key that becomes the same as another one is numbered."""
     taken = {key for key in members if not isinstance(key, str) or clean(key) == key}
     numbers: dict[str, int] = {}

@@ -74,10 +74,10 @@ def _ends(text: str, bound: Ends, missing: int, between: str, newlines: int | No
     if bound.lines is not None:
         head, notice, tail, also = _ends_by_lines(head, notice, tail, bound.lines, newlines)
         omitted += also
-    return Cut(_joined(head, notice, between, tail) if notice else text, omitted)
+    return Cut(_join_parts(head, notice, between, tail) if notice else text, omitted)
 
 
-def _joined(head: str, notice: str, between: str, tail: str) -> str:
+def _join_parts(head: str, notice: str, between: str, tail: str) -> str:
     gap = "\n" * (len(notice) - len(notice.rstrip("\n")))
     return f"{head}{notice}{between}{gap}{tail}" if between else f"{head}{notice}{tail}"
 
@@ -118,7 +118,7 @@ def _middle(text: str, bound: Middle, missing: int, between: str, _newlines: int
     half = bound.chars // 2
     gone = text[half : len(text) - half]
     notice = f"\n\n... [truncated {len(gone) + missing} chars] ...\n\n"
-    return Cut(_joined(text[:half], notice, between, text[len(text) - half :]), _size(gone))
+    return Cut(_join_parts(text[:half], notice, between, text[len(text) - half :]), _size(gone))
 
 
 def _lines(text: str, bound: LineLimit, _missing: int, between: str, newlines: int | None) -> Cut:

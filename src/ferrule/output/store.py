@@ -47,7 +47,7 @@ def is_id(text: str) -> bool:
     return len(text) == _ID_LENGTH and set(text) <= set(ALPHABET)
 
 
-def meant(typed: str) -> str | None:
+def normalize_id(typed: str) -> str | None:
     """The id, or the beginning of one, that somebody typed: i, l and o are read as 1, 1 and 0."""
     text = typed.strip().lower().translate(_TYPED)
     return text if text and set(text) <= set(ALPHABET) else None
@@ -82,7 +82,7 @@ class Logs:
         output_id = os.path.basename(path).removesuffix(".log")
         return output_id if is_id(output_id) and os.path.abspath(path) == self.path(output_id) else None
 
-    def written(self) -> Iterator[tuple[str, os.stat_result]]:
+    def list_logs(self) -> Iterator[tuple[str, os.stat_result]]:
         """The logs that there are."""
         try:
             names = os.listdir(self.directory)
@@ -278,9 +278,9 @@ class Store:
 
             # One thread, because SQLite lets one writer in at a time anyway.
             self._threads = Threads(1)
-        return await self._threads.run(self._explained, work, *args)
+        return await self._threads.run(self._run_on_database, work, *args)
 
-    def _explained(self, work: Callable[..., T], *args: object) -> T:
+    def _run_on_database(self, work: Callable[..., T], *args: object) -> T:
         from ferrule.system.sqlite import Database, UnusableError  # loads SQLite
 
         if self._database is None:
@@ -326,7 +326,7 @@ class Store:
         return output_id
 
     def _get(self, database: "Database", output_id: str) -> Stored | None:
-        wanted = meant(output_id)
+        wanted = normalize_id(output_id)
         if wanted is None or len(wanted) < _PREFIX_LENGTH or not os.path.exists(self._path):
             return None
         rows = database.read(
@@ -370,7 +370,7 @@ class Store:
                 self._logs.remove(row.id)
             kept = database.read(lambda connection: connection.execute("SELECT id FROM outputs").fetchall())
             spared = self._session.union(output_id for (output_id,) in kept)
-            for output_id, status in self._logs.written():
+            for output_id, status in self._logs.list_logs():
                 if output_id not in spared and now - status.st_mtime > _DAY_SECONDS:
                     self._logs.remove(output_id)
             # As a script: `execute` would stop after the first page.
@@ -397,7 +397,7 @@ class Store:
         """A new file after a damaged one: the logs are still there, so their ids go on working."""
         connection.executemany(
             "INSERT INTO outputs (id, tool, call_id, created, size_bytes) VALUES (?, '', '', ?, ?)",
-            [(output_id, status.st_mtime, status.st_size) for output_id, status in self._logs.written()],
+            [(output_id, status.st_mtime, status.st_size) for output_id, status in self._logs.list_logs()],
         )
 
 

@@ -145,7 +145,7 @@ class Nobody:
             return {"choose": ABSENT, "plan": UNAPPROVED}.get(question.kind, NO)
         return Answer(
             allow=False,
-            message=f"Nobody can be asked, so this was not allowed: {stated(question.summary)}"
+            message=f"Nobody can be asked, so this was not allowed: {end_sentence(question.summary)}"
             "On the command line, --yes allows it; in a program, ask= answers questions.",
         )
 
@@ -180,7 +180,7 @@ class CallbackAsker:
         return Answer(allow=said is True and question.kind != "secret")
 
 
-def answering(asker: Asker) -> Asker:
+def final_asker(asker: Asker) -> Asker:
     """Who answers in the end: one that only hands questions on says in `behind` to whom."""
     while (behind := getattr(asker, "behind", None)) is not None:
         asker = behind
@@ -192,7 +192,7 @@ def is_for(asker: Asker, question: Question) -> bool:
     return not KINDS[question.kind].only_persons or getattr(asker, "is_person", False) is True
 
 
-def stated(summary: str) -> str:
+def end_sentence(summary: str) -> str:
     """A summary as the end of a sentence that another one follows; several rows end with their line."""
     return f"{summary}\n" if "\n" in summary else f"{summary}. "
 
@@ -245,7 +245,7 @@ class Choosers(People):
             if answer.message:
                 raise nobody(answer.message)
             return None
-        return heard(choices, answer.values or {}) or None
+        return parse_answers(choices, answer.values or {}) or None
 
 
 def schema_of(choices: Sequence[Choice]) -> dict[str, Any]:
@@ -267,7 +267,7 @@ def schema_of(choices: Sequence[Choice]) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-def heard(choices: Sequence[Choice], values: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def parse_answers(choices: Sequence[Choice], values: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     """The answers in what a host gave back; what is no answer to anything that was asked is left out."""
     out: dict[str, tuple[str, ...]] = {}
     for choice in choices:

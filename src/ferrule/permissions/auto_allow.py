@@ -23,7 +23,7 @@ _WORK_TREE = r"(?im)^\s*(?:\[core\]\s*)?worktree\s*=\s*(.*?)\s*$"
 _MOST_CHARS = 1 << 18
 
 
-def known_repository(cwd: str, words: Sequence[str]) -> bool:
+def is_safe_repository(cwd: str, words: Sequence[str]) -> bool:
     """Will git find its settings in a `.git`, which no tool may write, and not in files that look like a repository?"""
     folder = cwd
     while True:
@@ -517,17 +517,17 @@ def is_development(
     runs nothing, as good as one that is?
     """
     words = list(words)
-    meant = _meant(words)
+    meant = _strip_launcher(words)
     path = os.environ.get("PATH") if path is None else path
-    if not words or not _covered(meant):
+    if not words or not _is_covered(meant):
         return False
     if own:
         if words[0] in _MACHINE:
             return False
-    elif not _trusted(words[0], roots, path) and not (missing and is_missing(words[0], roots, path)):
+    elif not _is_trusted(words[0], roots, path) and not (missing and is_missing(words[0], roots, path)):
         return False
     here = os.path.realpath(cwd)
-    if not _inside(here, roots) or off_limits(here) or (words[0] == "git" and not known_repository(here, meant)):
+    if not _inside(here, roots) or off_limits(here) or (words[0] == "git" and not is_safe_repository(here, meant)):
         return False
     if _writes(meant) and not all(_stays_inside(os.path.join(here, word), roots) for word in _operands(meant)):
         return False
@@ -541,7 +541,7 @@ def is_development(
     return all(_harmless(word, here, roots, off_limits) for word in named)
 
 
-def _meant(words: Sequence[str]) -> Sequence[str]:
+def _strip_launcher(words: Sequence[str]) -> Sequence[str]:
     """The words without what only leads to the program that is meant."""
     if words[0] in _PYTHONS:
         if words[1:2] == ["-m"] and words[2:3] and words[2] in _MODULES:
@@ -550,7 +550,7 @@ def _meant(words: Sequence[str]) -> Sequence[str]:
     return ["git", *words[2:]] if words[:2] == ["git", "--no-pager"] else words
 
 
-def _covered(words: Sequence[str]) -> bool:
+def _is_covered(words: Sequence[str]) -> bool:
     if len(words) == 2 and words[1] in {"--version", "--help"}:
         return words[0] in _TELLERS or any(known.split(" ")[0] == words[0] for known in TABLE)
     if len(words) == 3 and words[2] == "--help" and words[0] != "git":
@@ -635,7 +635,7 @@ def _fits(words: Sequence[str], form: PlainForm) -> bool:
     return form.least <= others <= form.most
 
 
-def _trusted(program: str, roots: Sequence[str], path: str | None) -> bool:
+def _is_trusted(program: str, roots: Sequence[str], path: str | None) -> bool:
     """Is the file that a shell finds under this name outside the workspace, wherever the shell is started?"""
     for folder in (path or "").split(os.pathsep):
         if not os.path.isabs(folder):

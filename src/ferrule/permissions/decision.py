@@ -23,7 +23,7 @@ SPOKEN = frozenset({"skill", "check", "format"})
 _WEB = frozenset({"web_fetch", "web_search"})
 
 
-def named_as(access: Access) -> str:
+def check_key(access: Access) -> str:
     """Under which key a call's `spelled` says what the check is called that runs a command; it can be no path."""
     return f"check\0{access.folder}\0{access.key}"
 
@@ -94,7 +94,7 @@ class Decision(NamedTuple):
     """Is all that it would change files of the workspace, by plain means?"""
 
 
-def hooked(decision: Decision, case: Case) -> Decision:
+def apply_hooks(decision: Decision, case: Case) -> Decision:
     """The decision with the word of the user's hooks in it. Their yes spares a question that no rule demands."""
     verdict, reason = case.hooked
     if verdict == "deny":
@@ -127,7 +127,7 @@ def together(decisions: list[Decision], commands: Sequence[Access], case: Case) 
     return decision._replace(why=" ".join(whys[:_MOST_WHYS]) + more)
 
 
-def formatted(commands: Sequence[Decision], plain: Decision, *, is_named: bool) -> list[Decision]:
+def formatter_decisions(commands: Sequence[Decision], plain: Decision, *, is_named: bool) -> list[Decision]:
     """Decisions on a formatter's commands, and the one on the file that it is to write: as its command alone is.
 
     What rules refuse of the tool or of the file holds all the same. A rule that allows the tool by its name
@@ -147,7 +147,7 @@ def _others(decisions: Sequence[Decision], commands: Sequence[Access], case: Cas
     denied: dict[str, None] = {}
     others: dict[str, None] = {}
     for access, decision in zip(commands, decisions, strict=False):
-        name = case.spelled.get(named_as(access), "")
+        name = case.spelled.get(check_key(access), "")
         (denied if decision.verdict == "deny" else others)[name] = None
     if "" in denied:
         return "It tells the reviews what was changed; leave the reviews out."
@@ -255,7 +255,7 @@ _ALIASES: dict[str, Name] = {
 """What other programs call them."""
 
 
-def named(text: str) -> Standing:
+def parse_mode(text: str) -> Standing:
     """The mode of this name, in any letter case and with `-`, `_` or nothing between words.
 
     Raises: ConfigError.
@@ -274,7 +274,7 @@ def named(text: str) -> Standing:
         raise ConfigError(f"There is no permission mode {text!r}; there are {', '.join(known)}.{hint}") from None
 
 
-def tightened(standing: Standing, wish: Standing) -> Standing:
+def tighten_mode(standing: Standing, wish: Standing) -> Standing:
     """The mode that is wished for, if it nowhere allows more than the one that holds; otherwise the one that holds."""
     cases = [
         (decision, inside, reads) for decision in _STRICTNESS for inside in (False, True) for reads in (False, True)
@@ -293,7 +293,7 @@ def both(one: Standing, other: Standing) -> Standing:
     asks, inside = (
         max(pair, key=_STRICTNESS.__getitem__) for pair in ((one.asks, other.asks), (one.inside, other.inside))
     )
-    name = other.name if tightened(one, other) is other else one.name
+    name = other.name if tighten_mode(one, other) is other else one.name
     return Standing(name, asks, inside, one.reads_only or other.reads_only)
 
 

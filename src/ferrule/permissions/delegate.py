@@ -48,13 +48,13 @@ async def delegate(
     """Ask the program about a call of `tool`. It is looked for on PATH, but never inside of `workspace_roots`."""
     path = _place(program, workspace_roots)
     if path is None:
-        return _denied(program, "it is no program on PATH, nor an absolute path, outside of the workspace")
+        return _deny(program, "it is no program on PATH, nor an absolute path, outside of the workspace")
     if "\0" in tool + thread_id:
-        return _denied(program, "the call has a NUL in its name")
+        return _deny(program, "the call has a NUL in its name")
     try:
         given = json.dumps(arguments, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError):
-        return _denied(program, "the arguments cannot be written as JSON")
+        return _deny(program, "the arguments cannot be written as JSON")
     env = _environment(workspace_roots)
     env |= {"AGENT": "amp", "AGENT_TOOL_NAME": tool, "AMP_THREAD_ID": thread_id}
     cwd = next((root for root in workspace_roots if os.path.isdir(root)), os.path.abspath(os.sep))
@@ -62,30 +62,30 @@ async def delegate(
         piped = await pipe([path], given, cwd=cwd, env=env, seconds=seconds, limit_bytes=_OUTPUT_BYTES)
     except (OSError, UnicodeError, ValueError) as error:
         reason = describe(error) if isinstance(error, OSError) else str(error)
-        return _denied(program, f"it cannot be started ({reason})")
-    return _decided(program, piped, seconds)
+        return _deny(program, f"it cannot be started ({reason})")
+    return _read_decision(program, piped, seconds)
 
 
-def _decided(program: str, piped: Piped, seconds: float) -> DelegateDecision:
+def _read_decision(program: str, piped: Piped, seconds: float) -> DelegateDecision:
     said = _clean(piped.stderr)
     if piped.stopped == "time":
-        return _denied(program, f"it did not decide within {seconds:g} seconds")
+        return _deny(program, f"it did not decide within {seconds:g} seconds")
     if piped.stopped == "size":
-        return _denied(program, f"it wrote more than {_OUTPUT_BYTES:,} bytes")
+        return _deny(program, f"it wrote more than {_OUTPUT_BYTES:,} bytes")
     match piped.exit_code:
         case 0:
             return DelegateDecision("allow", "")
         case 1:
             return DelegateDecision("ask", said)
         case code if code > 128 and not said:
-            return _denied(program, f"it ended by signal {code - 128}")
+            return _deny(program, f"it ended by signal {code - 128}")
         case code:
             return DelegateDecision(
                 "deny", said or f"{os.path.basename(program)} refused this call (exit code {code})."
             )
 
 
-def _denied(program: str, why: str) -> DelegateDecision:
+def _deny(program: str, why: str) -> DelegateDecision:
     """No decision is a refusal: a broken policy must not let anything in."""
     return DelegateDecision("deny", f"{_clean(os.fsencode(program))} was to decide about this call, but {why}.")
 

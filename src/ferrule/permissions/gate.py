@@ -34,12 +34,12 @@ from ferrule.permissions.ask import (
     KindName,
     Nobody,
     Question,
-    answering,
+    end_sentence,
+    final_asker,
     is_for,
-    stated,
     visible,
 )
-from ferrule.permissions.decision import Case, Decision, hooked, strictest
+from ferrule.permissions.decision import Case, Decision, apply_hooks, strictest
 from ferrule.permissions.policy import Policy
 from ferrule.permissions.toolset import ModeConfig, includes
 from ferrule.system.folder import stamp
@@ -125,7 +125,7 @@ class Gate:
 
     def settle(self, touches: Sequence[Access]) -> tuple[Access, ...]:
         """The accesses with what is known of their command lines: one that only reads may run beside other reads."""
-        return tuple(self.policy.settled(access) if access.kind == "command" else access for access in touches)
+        return tuple(self.policy.analyze_command(access) if access.kind == "command" else access for access in touches)
 
     def forbid(
         self,
@@ -206,11 +206,11 @@ class Gate:
 
     async def _agree(self, case: Case, decision: Decision, blocked: Blocked, preview: Previewing | None) -> Admitted:
         """Ask the user about a call that the policy leaves to them."""
-        keys = granted(case, self.policy.decide)
+        keys = grant_keys(case, self.policy.decide)
         if self._granted.issuperset(keys) and not decision.fixed:
             return Admitted(by_person=True)
 
-        obeyed = self._obeyed(case)
+        obeyed = self._find_protected(case)
         if obeyed:
             self._check_person(obeyed, can_show=preview is not None)
         # Who lets calls pass has not thereby let them out of the sandbox.
@@ -223,16 +223,18 @@ class Gate:
             tool=case.tool,
             summary=summary(case, self._jail),
             touches=case.touches,
-            input=told(case),
+            input=visible_arguments(case),
             given=case.given,
             why=visible(decision.why),
             effects=self._effects(case),
             proposals=() if decision.fixed else proposals(case, self.policy.decide, roots, self.policy.allows_with),
         )
-        answer, admitted = await self._shown(case, question, blocked, keys, preview)
+        answer, admitted = await self._ask_with_preview(case, question, blocked, keys, preview)
         if not answer.allow:
             left = "let it out of the sandbox" if question.kind == "outside" else "allow this"
-            said = f"{answer.message} " if answer.message else f"The user did not {left}: {stated(question.summary)}"
+            said = (
+                f"{answer.message} " if answer.message else f"The user did not {left}: {end_sentence(question.summary)}"
+            )
             said += decision.why * (case.hooked[0] == "ask")
             denied = Denied(said.rstrip(), code="not-allowed")
             denied.stop = answer.stop
@@ -248,11 +250,11 @@ class Gate:
 
     def _check_agreed(self, case: Case) -> None:
         """Raise for what no input that the user gives may reach."""
-        if obeyed := self._obeyed(case):
+        if obeyed := self._find_protected(case):
             self._check_person(obeyed, can_show=False)
         self.hold(case)
 
-    async def _shown(
+    async def _ask_with_preview(
         self, case: Case, question: Question, blocked: Blocked, keys: Sequence[str], preview: Previewing | None
     ) -> tuple[Answer, Admitted]:
         """Ask with what the call would change in sight. Raises what it would fail with, and then nobody is asked."""
@@ -263,18 +265,18 @@ class Gate:
             return await self._ask(question, blocked, *keys), Admitted(by_person=True)
         await preview.earlier()
         async with self._one_at_a_time:  # from here on, so that questions come in the order of the calls
-            found, rows = await self._previewed(case, preview, whole=KINDS[question.kind].is_whole)
+            found, rows = await self._render_preview(case, preview, whole=KINDS[question.kind].is_whole)
             kept = None
             if question.kind == "protected" and found is not None and self._approved is not None:
                 kept = self._approved().before(found)
             blocked(question.summary)
-            answer = await self._answered(msgspec.structs.replace(question, changes=rows), *keys)
+            answer = await self._get_answer(msgspec.structs.replace(question, changes=rows), *keys)
         return answer, Admitted(by_person=True, agreed=found, written=kept)
 
-    def _obeyed(self, case: Case) -> list[str]:
+    def _find_protected(self, case: Case) -> list[str]:
         """The protected files that the call would write, which only a person may allow."""
         written = [access.key for access in case.touches if access.kind == "path" and access.mode != "read"]
-        return [key for key in written if any(map(self._guard.protected, {key, case.spelled.get(key, key)}))]
+        return [key for key in written if any(map(self._guard.is_protected, {key, case.spelled.get(key, key)}))]
 
     def _check_person(self, obeyed: Sequence[str], *, can_show: bool) -> None:
         """Raise what is said of protected files, where there is nobody who could be shown what becomes of them."""
@@ -295,7 +297,7 @@ class Gate:
             message = error.message
         raise ToolFailure(f"{message} {why}", code="writing-protected-file", path=obeyed[0])
 
-    async def _previewed(
+    async def _render_preview(
         self, case: Case, preview: Previewing | None, *, whole: bool
     ) -> tuple[Preview | None, tuple[str, ...]]:
         """What the call would change, and the rows that show it. Raises what it would fail with."""
@@ -311,11 +313,11 @@ class Gate:
             # Only whoever is asked may know what is in the file.
             return None, tuple(f"(it would fail: {visible(row)})" for row in error.message.splitlines()[:1])
         if not whole:
-            return found, await asyncio.to_thread(changes.rows, found, self._jail.shown)
+            return found, await asyncio.to_thread(changes.rows, found, self._jail.display_path)
         try:
-            return found, await asyncio.to_thread(changes.whole, found, self._jail.shown)
+            return found, await asyncio.to_thread(changes.whole, found, self._jail.display_path)
         except changes.Unshown as error:
-            self._refuse(self._obeyed(case), f"It was not asked about, because {error}.")
+            self._refuse(self._find_protected(case), f"It was not asked about, because {error}.")
             raise
 
     def _may_read(self, case: Case) -> bool:
@@ -329,7 +331,7 @@ class Gate:
 
     def _who(self) -> Asker:
         """Who answers in the end."""
-        return answering(self._asker)
+        return final_asker(self._asker)
 
     def secrets(self, case: Case) -> list[str]:
         """The secret files that a call would read, and that a person has not let it read."""
@@ -337,7 +339,7 @@ class Gate:
             return []
         read = [access.key for access in case.touches if access.kind == "path" and access.mode == "read"]
         paths = dict.fromkeys(path for key in read for path in (key, case.spelled.get(key, key)))
-        return [path for path in paths if self._guard.secret(path) and _uncovered(path) not in self._granted]
+        return [path for path in paths if self._guard.secret(path) and _secret_key(path) not in self._granted]
 
     async def _uncover(self, case: Case, blocked: Blocked) -> bool | Mapping[str, Any]:
         """Ask about every secret file, and tell whether a person was asked. Raises for one that stays secret.
@@ -349,13 +351,13 @@ class Gate:
             refused = self._guard.refusal(path)
             if self.policy.standing.asks == "deny" or not self._guard.is_askable(path):
                 raise refused
-            key = _uncovered(path)
+            key = _secret_key(path)
             question = Question(
                 kind="secret",
                 call_id=case.call_id,
                 name=case.name,
                 tool=case.tool,
-                summary=visible(f"{case.name} wants to read {self._jail.shown(path)}, a secret file"),
+                summary=visible(f"{case.name} wants to read {self._jail.display_path(path)}, a secret file"),
                 touches=case.touches,
                 why=visible(self._guard.reason(path)),
             )
@@ -365,7 +367,7 @@ class Gate:
                 raise refused
             if answer.input is not None:
                 return answer.input
-            if key != _uncovered(path):  # another file than the one that was asked about
+            if key != _secret_key(path):  # another file than the one that was asked about
                 self._granted.discard(key)
                 raise refused
         return bool(paths)
@@ -382,18 +384,18 @@ class Gate:
         """
         if self.policy.is_held:
             return False  # it would be more than reading
-        question = _met(case, "planted" if planted else "outside", sentence)
+        question = _build_question(case, "planted" if planted else "outside", sentence)
         if planted:
             from ferrule.permissions import question as changes  # for whoever is asked
-            from ferrule.permissions.question import obeyed_by
+            from ferrule.permissions.question import explain_protection
 
             if not is_for(self._who(), question):
                 return False
             try:
-                rows = await asyncio.to_thread(changes.whole, planted, self._jail.shown)
+                rows = await asyncio.to_thread(changes.whole, planted, self._jail.display_path)
             except changes.Unshown:
                 return False
-            why = f"{obeyed_by(planted[0].path)}. Only a person's yes counts."
+            why = f"{explain_protection(planted[0].path)}. Only a person's yes counts."
             question = msgspec.structs.replace(question, changes=rows, why=visible(why[0].upper() + why[1:]))
         answer = await self._ask(question, blocked)
         return answer.allow and answer.input is None
@@ -404,29 +406,31 @@ class Gate:
         """Ask whether commands may reach hosts, or whether this one runs outside the sandbox instead."""
         if self.policy.is_held:
             return "no"
-        answer = await self._ask(_met(case, "host", sentence), blocked)
+        answer = await self._ask(_build_question(case, "host", sentence), blocked)
         if answer.input is not None:
             return "no"
         if (answer.values or {}).get("run") == "outside":
             return "outside"
         return "no" if not answer.allow else "always" if answer.always else "yes"
 
-    async def decided(self, case: Case) -> Decision:
+    async def decide_case(self, case: Case) -> Decision:
         """What the policy says, with the answer of the program that it leaves it to."""
         decision = self.policy.decide(case)
         if decision.delegate:
-            decision = strictest([await self._delegated(one) for one in apart(case)])
-        decision = hooked(decision, case) if case.hooked[0] else decision
-        if decision.verdict == "deny" or not (obeyed := self._obeyed(case)):
+            decision = strictest([await self._ask_delegate(one) for one in split_checks(case)])
+        decision = apply_hooks(decision, case) if case.hooked[0] else decision
+        if decision.verdict == "deny" or not (obeyed := self._find_protected(case)):
             return decision
-        from ferrule.permissions.question import obeyed_by  # for whoever writes such a file
+        from ferrule.permissions.question import explain_protection  # for whoever writes such a file
 
-        whose = " and ".join(f"{self._jail.shown(key)} is protected: {obeyed_by(key)}." for key in obeyed)
+        whose = " and ".join(
+            f"{self._jail.display_path(key)} is protected: {explain_protection(key)}." for key in obeyed
+        )
         ours = self._approved is not None and any(map(self._approved().obeys, obeyed))
         more = " A yes lets Ferrule obey it as well." * ours
         return Decision("ask", f"{whose}{more} Only a person's yes counts, and for this write alone.", fixed=True)
 
-    async def _delegated(self, case: Case) -> Decision:
+    async def _ask_delegate(self, case: Case) -> Decision:
         decision = self.policy.decide(case)
         if not decision.delegate:
             return decision
@@ -438,7 +442,7 @@ class Gate:
 
     async def _let(self, case: Case) -> Decision:
         """The same, with a refusal raised."""
-        decision = await self.decided(case)
+        decision = await self.decide_case(case)
         if decision.verdict == "deny":
             raise Denied(decision.message or decision.why, code="denied-by-rule")
         return decision
@@ -451,7 +455,7 @@ class Gate:
         from ferrule.permissions.shell.judge import effects  # only commands need it
 
         found = [touched for one in commands for touched in effects(one.key, one.folder, self._jail)]
-        return tuple(dict.fromkeys(f"{one.mode}s {self._jail.shown(one.real)}" for one in found))
+        return tuple(dict.fromkeys(f"{one.mode}s {self._jail.display_path(one.real)}" for one in found))
 
     def hear(self, asker: Asker) -> None:
         """Ask somebody else from now on."""
@@ -471,9 +475,9 @@ class Gate:
         """`keys` are what a yes would be a yes to."""
         blocked(question.summary)
         async with self._one_at_a_time:
-            return await self._answered(question, *keys)
+            return await self._get_answer(question, *keys)
 
-    async def _answered(self, question: Question, *keys: str) -> Answer:
+    async def _get_answer(self, question: Question, *keys: str) -> Answer:
         """The answer, with what it means for later questions."""
         if not is_for(self._who(), question):
             return NO
@@ -483,7 +487,7 @@ class Gate:
             answer = await self._asker.ask(question)
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
-            message = f"The question could not be answered ({why}): {stated(question.summary)}".rstrip()
+            message = f"The question could not be answered ({why}): {end_sentence(question.summary)}".rstrip()
             raise Denied(message, code="ask-failed") from error
         if answer.allow is not True:
             return Answer(allow=False, message=answer.message, values=answer.values, stop=answer.stop is True)
@@ -543,7 +547,7 @@ class Gate:
         return None
 
 
-def _met(case: Case, kind: KindName, sentence: str) -> Question:
+def _build_question(case: Case, kind: KindName, sentence: str) -> Question:
     """A question about something that came up while a call ran."""
     return Question(
         kind=kind,
@@ -557,7 +561,7 @@ def _met(case: Case, kind: KindName, sentence: str) -> Question:
     )
 
 
-def _uncovered(path: str) -> str:
+def _secret_key(path: str) -> str:
     """What a yes is a yes to: this file as it is now."""
     try:
         return f"secret\0{path}\0{stamp(os.stat(path))}"
@@ -589,7 +593,7 @@ FETCH = "WebFetch"
 """And what rules about hosts are called."""
 
 
-def granted(case: Case, decide: Decide) -> tuple[str, ...]:
+def grant_keys(case: Case, decide: Decide) -> tuple[str, ...]:
     """The keys of what a yes to this call is a yes to; never none. All of them together need no further question.
 
     The commands of checks are each like a command of the shell: a yes there counts here, and the other way round.
@@ -598,7 +602,7 @@ def granted(case: Case, decide: Decide) -> tuple[str, ...]:
         return tuple(likeness(case._replace(touches=(access,))) for access in case.touches)
     if case.tool != "check":
         return (likeness(case),)
-    return tuple(likeness(_alone(case, access)) for access in asking(case, decide)) or (likeness(case),)
+    return tuple(likeness(_alone(case, access)) for access in commands_to_ask(case, decide)) or (likeness(case),)
 
 
 def likeness(case: Case) -> str:
@@ -611,13 +615,13 @@ def likeness(case: Case) -> str:
     return "\0".join((case.tool, *others))
 
 
-def asking(case: Case, decide: Decide) -> list[Access]:
+def commands_to_ask(case: Case, decide: Decide) -> list[Access]:
     """The commands of checks that would ask by themselves."""
     commands = [access for access in case.touches if access.kind == "command"]
     return [access for access in commands if decide(_alone(case, access)).verdict != "allow"]
 
 
-def apart(case: Case) -> list[Case]:
+def split_checks(case: Case) -> list[Case]:
     """The call as whoever decides for the user is to see it: the commands of checks each as one of the shell."""
     commands = [access for access in case.touches if access.kind == "command"]
     if case.tool != "check" or not commands:
@@ -645,7 +649,7 @@ def proposals(case: Case, decide: Decide, roots: Sequence[str], allows: Allows |
     if not commands or case.input.get("outside") or case.tool == "skill":
         return ()
     if case.tool == "check":
-        each = [_rules(_alone(case, one), one, roots, allows) for one in asking(case, decide)]
+        each = [_rules(_alone(case, one), one, roots, allows) for one in commands_to_ask(case, decide)]
         return tuple(dict.fromkeys(rule for rules in each for rule in rules)) if all(each) else ()
     return _rules(case, commands[0], roots, allows) if len(commands) == 1 else ()
 
@@ -657,19 +661,19 @@ def _rules(case: Case, access: Access, roots: Sequence[str], allows: Allows | No
 
     line = parse(access.key, cwd=access.folder, roots=list(roots))
     if allows is None:
-        return _written(case, suggested(line))
+        return _format_rules(case, suggested(line))
     for attempt in attempts(line, access.key):
-        rules = _written(case, attempt)
+        rules = _format_rules(case, attempt)
         if rules and allows(case, rules):
-            return _needed(case, rules, allows)
+            return _drop_useless(case, rules, allows)
     return ()
 
 
-def _written(case: Case, specifiers: Sequence[str]) -> tuple[str, ...]:
+def _format_rules(case: Case, specifiers: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{case.name}({one})" for one in specifiers)
 
 
-def _needed(case: Case, rules: tuple[str, ...], allows: Allows) -> tuple[str, ...]:
+def _drop_useless(case: Case, rules: tuple[str, ...], allows: Allows) -> tuple[str, ...]:
     """The rules without those that are of no use."""
     for rule in rules:
         others = tuple(one for one in rules if one != rule)
@@ -694,7 +698,7 @@ def summary(case: Case, jail: Jail) -> str:
     return visible(_in_one_line(case, jail))
 
 
-def told(case: Case) -> Mapping[str, Any]:
+def visible_arguments(case: Case) -> Mapping[str, Any]:
     """The arguments that somebody who is asked is shown: those that the caller has given."""
     internal = _INTERNAL.get(case.tool, frozenset()) if case.builtin else frozenset()
     return {name: value for name, value in case.input.items() if name not in internal}
@@ -705,7 +709,7 @@ def _in_one_line(case: Case, jail: Jail) -> str:
     stays = stays or " in the background" * bool(case.input.get("background"))
     where = " outside the sandbox" * bool(case.input.get("outside"))
     commands = [
-        f"run `{a.key}`" + f" in {jail.shown(a.folder)}" * (a.folder != jail.folder) + where + stays
+        f"run `{a.key}`" + f" in {jail.display_path(a.folder)}" * (a.folder != jail.folder) + where + stays
         for a in case.touches
         if a.kind == "command"
     ]
@@ -719,7 +723,7 @@ def _in_one_line(case: Case, jail: Jail) -> str:
     processes = [a.key for a in case.touches if a.kind == "process" and a.mode != "read"]
     if processes:
         return f"{case.name}: type into task {', '.join(processes)}"
-    writes = [jail.shown(a.key) for a in case.touches if a.kind == "path" and a.mode == "write"]
+    writes = [jail.display_path(a.key) for a in case.touches if a.kind == "path" and a.mode == "write"]
     does = _DOES.get(case.tool, "write")
     if writes:
         return f"{case.name}: {does} {', '.join(writes)}"
@@ -732,7 +736,7 @@ def _in_one_line(case: Case, jail: Jail) -> str:
             # The hosts come first: of many addresses not all may be seen at once.
             return f"{case.name}: look at {len(addresses)} pages of {', '.join(hosts)}: {', '.join(addresses)}"
         return f"{case.name}: look at {', '.join(hosts)}"
-    reads = [jail.shown(a.key) for a in case.touches if a.kind == "path"]
+    reads = [jail.display_path(a.key) for a in case.touches if a.kind == "path"]
     looks = [a for a in case.touches if a.kind == "process"]
     if len(reads) + len(looks) == len(case.touches):
         return f"{case.name}: read {', '.join(reads)}" if reads else f"run {case.name}"

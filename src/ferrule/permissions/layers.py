@@ -51,18 +51,18 @@ class RuleLayers(NamedTuple):
         return tuple(visible(warning) for one in self.sets for warning in one.warnings)
 
 
-def heeded(sources: Sequence[Source]) -> list[str]:
+def active_files(sources: Sequence[Source]) -> list[str]:
     """Those files of a project that count in a session with these sources."""
     return [name for name in PROJECT_FILES if ("local" if name.endswith(".local.json") else "project") in sources]
 
 
-def exist(
+def has_rules(
     workspace: str, permissions: Permissions, managed: str, grants: str, sources: Sequence[Source] = SOURCES
 ) -> bool:
     """Is there any rule at all? Mostly there is none, and then nothing is loaded for them."""
     if permissions != Permissions() or os.path.exists(managed) or os.path.exists(grants):
         return True
-    return any(os.path.lexists(os.path.join(workspace, name)) for name in heeded(sources))
+    return any(os.path.lexists(os.path.join(workspace, name)) for name in active_files(sources))
 
 
 def project_files(workspace: str) -> list[str]:
@@ -70,9 +70,9 @@ def project_files(workspace: str) -> list[str]:
     files = [os.path.join(workspace, name) for name in PROJECT_FILES]
     if not any(map(os.path.lexists, files[:_WITH_HOOKS])):
         return files
-    from ferrule.permissions.started import hooked_files  # for projects with such files
+    from ferrule.permissions.started import find_hook_scripts  # for projects with such files
 
-    return [*files, *hooked_files(workspace, files[:_WITH_HOOKS])]
+    return [*files, *find_hook_scripts(workspace, files[:_WITH_HOOKS])]
 
 
 def load_layers(
@@ -99,7 +99,7 @@ def load_layers(
     sets += from_settings(permissions, origin, source="the user's settings", layer="user")
     sets += _project(origin, trusted, sources)
     if said and "local" in sources:
-        sets.append(said_before(said, origin))
+        sets.append(allow_rules(said, origin))
     asked = [one.mode for one in sets if one.mode and (one.layer != "project" or trusted is not None)]
     bypass = bypass and not any(one.forbids_bypass for one in sets)
     wishes = tuple(one.mode for one in sets if one.mode and one.layer == "project" and trusted is None)
@@ -109,7 +109,7 @@ def load_layers(
 def from_settings(permissions: Permissions, origin: RuleContext, *, source: str, layer: Layer) -> list[RuleSet]:
     """The rules of one of our own settings files."""
     sets = [
-        _listed(action, texts, origin, source=source, layer=layer)
+        _build_rules(action, texts, origin, source=source, layer=layer)
         for action, texts in (("deny", permissions.deny), ("ask", permissions.ask), ("allow", permissions.allow))
         if texts
     ]
@@ -121,11 +121,11 @@ def from_settings(permissions: Permissions, origin: RuleContext, *, source: str,
         path = os.path.join(origin.workspace, os.path.expanduser(file)) if layer == "project" else own_path(file)
         read = read_rules(path, origin, layer=layer)
         # Trust is about the project's own files of settings: what they name may be written by anybody since.
-        sets.append(_tightening(read) if layer == "project" else read)
+        sets.append(_strict_rules(read) if layer == "project" else read)
     return sets
 
 
-def _tightening(rules: RuleSet) -> RuleSet:
+def _strict_rules(rules: RuleSet) -> RuleSet:
     """What of the rules can only tighten."""
     kept = tuple(
         rule._replace(action="ask", to="") if rule.action == "delegate" else rule
@@ -188,7 +188,7 @@ def _is_claude(text: str, path: str) -> bool:
 
 
 def _project(origin: RuleContext, trusted: Mapping[str, bytes] | None, sources: Sequence[Source]) -> Iterable[RuleSet]:
-    for path in (os.path.join(origin.workspace, name) for name in heeded(sources)):
+    for path in (os.path.join(origin.workspace, name) for name in active_files(sources)):
         if not os.path.lexists(path):
             continue
         # What is trusted are the very bytes that were looked at, whatever is there by now.
@@ -202,17 +202,17 @@ def _project(origin: RuleContext, trusted: Mapping[str, bytes] | None, sources: 
             yield read_rules(path, origin, layer="project", raw=raw)
 
 
-def said_before(texts: Sequence[str], origin: RuleContext) -> RuleSet:
+def allow_rules(texts: Sequence[str], origin: RuleContext) -> RuleSet:
     """What the user said "always" to."""
-    return _listed("allow", texts, origin, source="what you said before", layer="session")
+    return _build_rules("allow", texts, origin, source="what you said before", layer="session")
 
 
-def refused(texts: Sequence[str], origin: RuleContext, *, source: str) -> RuleSet:
+def deny_rules(texts: Sequence[str], origin: RuleContext, *, source: str) -> RuleSet:
     """What the user does not want in this session."""
-    return _listed("deny", texts, origin, source=source, layer="session")
+    return _build_rules("deny", texts, origin, source=source, layer="session")
 
 
-def _listed(action: str, texts: Sequence[str], origin: RuleContext, *, source: str, layer: Layer) -> RuleSet:
+def _build_rules(action: str, texts: Sequence[str], origin: RuleContext, *, source: str, layer: Layer) -> RuleSet:
     import json  # as its own reader would get them
 
     from ferrule.permissions.rules import claude  # for whoever has rules

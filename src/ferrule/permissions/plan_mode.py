@@ -20,7 +20,7 @@ from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.transaction import Contents, Writer
 from ferrule.permissions.ask import Answer, Question, visible
-from ferrule.permissions.decision import DEFAULT, Case, Decision, named
+from ferrule.permissions.decision import DEFAULT, Case, Decision, parse_mode
 from ferrule.permissions.policy import Policy
 from ferrule.system.threads import Threads
 from ferrule.tools.plan import PlanFolder, read_plan, unfit
@@ -91,7 +91,7 @@ _PYTHON: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 """Intent → programs that a Python project may name in its settings, and how each is run."""
 
 
-class Granting(NamedTuple):
+class WishRules(NamedTuple):
     """What becomes of the wishes of a plan."""
 
     granted: tuple[tuple[str, tuple[str, ...]], ...]
@@ -105,19 +105,19 @@ class Granting(NamedTuple):
         return tuple(dict.fromkeys(text for _, texts in self.granted for text in texts))
 
 
-def granting(wishes: Sequence[Wish], jail: Jail) -> Granting:
+def resolve_wishes(wishes: Sequence[Wish], jail: Jail) -> WishRules:
     """The rules that wishes become, in this workspace. Nothing of it holds before the user has seen it."""
     granted, asked = [], []
     for wish in dict.fromkeys(wishes):
-        lines = _meant(wish.prompt, jail) or _literal(wish.prompt, jail) if wish.tool == _TOOL else ()
+        lines = _match_intent(wish.prompt, jail) or _literal(wish.prompt, jail) if wish.tool == _TOOL else ()
         if lines:
             granted.append((wish.prompt, tuple(f"{_TOOL}({line})" for line in lines)))
         else:
             asked.append(wish.prompt)
-    return Granting(tuple(granted), tuple(asked))
+    return WishRules(tuple(granted), tuple(asked))
 
 
-def _meant(prompt: str, jail: Jail) -> tuple[str, ...]:
+def _match_intent(prompt: str, jail: Jail) -> tuple[str, ...]:
     """The command lines of a well-known intent, as this project has them; of several, only if each is known."""
     found: dict[str, None] = {}
     for piece in re.split(r"\band\b|[,;&]", prompt.lower()):
@@ -245,7 +245,7 @@ _NOT_ON = (
 )
 
 
-def offered(faces: Sequence[Face], way_out: Face | None) -> list[Face]:
+def select_plan_tools(faces: Sequence[Face], way_out: Face | None) -> list[Face]:
     """What of these tools a planning session is shown: those that look, one that writes the plan, and the way out.
 
     A subagent has no `way_out`: it neither writes the plan nor ends planning.
@@ -262,7 +262,7 @@ class Settle(Protocol):
     def __call__(self, decision: Decision, *, only_reads: bool) -> Decision: ...
 
 
-def held(
+def restrict_decision(
     case: Case, decision: Decision, plan_file: str, *, only_reads: bool, settle: Settle, is_review: bool = False
 ) -> Decision:
     """The decision on a call of a session that plans, or reviews. No rule, grant, hook or mode makes it milder.
@@ -350,7 +350,7 @@ class Planner(Planning):
     def _earlier(self, file: str) -> str:
         """The plan of this name; nothing where it is none, as after the folder of plans was changed."""
         try:
-            return self._folder.named(file) if file else ""
+            return self._folder.resolve_plan(file) if file else ""
         except ToolFailure:
             return ""
 
@@ -369,12 +369,12 @@ class Planner(Planning):
     def readable(self, file: str = "") -> str:
         if not self.is_on:
             raise ToolFailure(_NOT_ON, code="not-in-plan-mode")
-        return self._folder.named(file) if file else self.plan_path
+        return self._folder.resolve_plan(file) if file else self.plan_path
 
     def reminder(self) -> str:
         if not self.is_on:
             return ""
-        shown = self._jail.shown(self.plan_path)
+        shown = self._jail.display_path(self.plan_path)
         end = f"then call {self._exit_tool}" if self._exit_tool else "then end your turn and name the file"
         return (
             "Plan mode is on: only reading works, for you and for every subagent, whatever rules allow. "
@@ -387,12 +387,14 @@ class Planner(Planning):
                 raise ToolFailure(_NOT_ON, code="not-in-plan-mode")
             threads = ctx.need(Threads)
             text = await threads.run(read_plan, self._jail, path)
-            rules = await threads.run(granting, wishes, self._jail)
+            rules = await threads.run(resolve_wishes, wishes, self._jail)
             answer = await self._ask(self._question(path, text, rules, ctx))
             edited = text if answer.input is None else answer.input.get("plan")
             if answer.allow is not True or not isinstance(edited, str):
                 why = answer.message or "The user did not approve the plan."
-                stays = f"Plan mode stays on: change the plan in {self._jail.shown(path)}, or ask what is missing."
+                stays = (
+                    f"Plan mode stays on: change the plan in {self._jail.display_path(path)}, or ask what is missing."
+                )
                 raise Denied(
                     f"{why} {stays if self._policy.is_planning else 'The user has ended plan mode meanwhile.'}",
                     code="plan-not-approved",
@@ -408,19 +410,19 @@ class Planner(Planning):
             if is_edited := edited.strip() != text.strip():
                 await threads.finish(_rewrite, path, text, edited, ctx)
                 text = await threads.run(read_plan, self._jail, path)
-            return self._approved(path, text, rules, answer)._replace(is_edited=is_edited)
+            return self._apply_approval(path, text, rules, answer)._replace(is_edited=is_edited)
 
-    def _approved(self, path: str, text: str, rules: Granting, answer: Answer) -> PlanApproved:
+    def _apply_approval(self, path: str, text: str, rules: WishRules, answer: Answer) -> PlanApproved:
         granted = tuple(self._allow(rules.texts)) if rules.texts else ()
         self.leave()
         wanted = (answer.values or {}).get("mode")
         if wanted == "acceptEdits" and self._policy.standing == DEFAULT:
-            self._policy.standing = named(wanted)
+            self._policy.standing = parse_mode(wanted)
         lost = [wish for wish, texts in rules.granted if not set(texts) <= set(granted)]
         return PlanApproved(path, text, self._policy.standing.name, granted, (*rules.asked, *lost))
 
-    def _question(self, path: str, text: str, rules: Granting, ctx: Context) -> Question:
-        shown = self._jail.shown(path)
+    def _question(self, path: str, text: str, rules: WishRules, ctx: Context) -> Question:
+        shown = self._jail.display_path(path)
         return Question(
             kind="plan",
             call_id=ctx.call_id,

@@ -21,7 +21,7 @@ from ferrule.permissions.decision import (
     Standing,
     ToolNames,
     both,
-    formatted,
+    formatter_decisions,
     free,
     is_name,
     is_note,
@@ -106,14 +106,14 @@ class Policy:
 
     def weigh(self, subject: Subject) -> list[Rule]:
         """The rules that speak about a call, from every file those that count."""
-        found = self._weighed(subject)
+        found = self._find_rules(subject)
         if self._sets and (kin := self._names.kin(subject.tool)) is not None:
             # What bears a built-in tool's name is bound by what refuses that; what allows that says nothing of it.
-            alike = self._weighed(subject._replace(tool=kin, names=subject.names | self._names.of(kin)), lifts=False)
+            alike = self._find_rules(subject._replace(tool=kin, names=subject.names | self._names.of(kin)), lifts=False)
             found += [rule for rule in alike if rule.action != "allow" and rule not in found]
         return found
 
-    def _weighed(self, subject: Subject, *, lifts: bool = True) -> list[Rule]:
+    def _find_rules(self, subject: Subject, *, lifts: bool = True) -> list[Rule]:
         """`lifts`: do rules that allow single hosts lift those that ask about all of them?"""
         found = []
         for rules in self._sets:
@@ -155,7 +155,7 @@ class Policy:
         bound = (Subject(one, self._names.of(one)) for one in (tool, self._names.kin(tool)) if one is not None)
         return any(hides(rule, subject) for subject in bound for rule in self.weigh(subject))
 
-    def denied(self, path: str, mode: str) -> bool:
+    def is_denied(self, path: str, mode: str) -> bool:
         """Does a rule deny reading or writing this path? Searches and confined commands leave such paths out."""
         if not any(rule.action == "deny" for rules in self._sets for rule in rules.rules):
             return False  # everything in the workspace is asked about here
@@ -172,17 +172,17 @@ class Policy:
 
     def allows_with(self, case: Case, texts: Sequence[str]) -> bool:
         """Would the call need no question, if these rules were saved?"""
-        from ferrule.permissions.layers import RuleContext, said_before  # for whoever is asked
+        from ferrule.permissions.layers import RuleContext, allow_rules  # for whoever is asked
 
         names = {case.name: case.tool, "Bash": "shell", "WebFetch": "web_fetch"}
-        added = said_before(texts, RuleContext(self._jail.folder, names.get))
+        added = allow_rules(texts, RuleContext(self._jail.folder, names.get))
         self._sets.append(added)
         try:
             return not added.warnings and self.decide(case).verdict == "allow"
         finally:
             self._sets.remove(added)
 
-    def settled(self, access: Access) -> Access:
+    def analyze_command(self, access: Access) -> Access:
         """A command line with what is known of it: does it only read, and where does git do nothing but that in it?"""
         from ferrule.permissions.shell.judge import look  # only commands need it
 
@@ -191,7 +191,9 @@ class Policy:
             self._looked.clear()
         # For the decision that follows at once; a later one looks again.
         self._looked[access.key, access.folder] = looked
-        return access._replace(mode="read" if looked.reads_only else access.mode, git="\0".join(looked.reading_git))
+        return access._replace(
+            mode="read" if looked.reads_only else access.mode, git="\0".join(looked.git_read_folders)
+        )
 
     def decide(self, case: Case) -> Decision:
         """Allow, ask or deny, before anybody is asked."""
@@ -230,7 +232,9 @@ class Policy:
             if is_spoken and commands and case.tool == "format":
                 by_name = {case.name, *self._names.of("format")}
                 allowed = (rule for one in self._sets for rule in one.rules if rule.text == plain.rule)
-                decisions = formatted(decisions, plain, is_named=any(rule.tool in by_name for rule in allowed))
+                decisions = formatter_decisions(
+                    decisions, plain, is_named=any(rule.tool in by_name for rule in allowed)
+                )
             else:
                 decisions = [*decisions, plain]
             only_reads = only_reads and all(a.mode == "read" and a.kind in _LOOKS for a in others)
@@ -243,12 +247,17 @@ class Policy:
             # What a confined command has left in the workspace would run here with all of the user's rights.
             decision = decision._replace(why=f"{decision.why} It runs outside the sandbox.", fixed=True)
         if self.is_held:
-            from ferrule.permissions.plan_mode import held  # for sessions that plan
+            from ferrule.permissions.plan_mode import restrict_decision  # for sessions that plan
 
-            return held(
-                case, decision, self.plan or "", only_reads=only_reads, settle=self._settled, is_review=self.reads_only
+            return restrict_decision(
+                case,
+                decision,
+                self.plan or "",
+                only_reads=only_reads,
+                settle=self._apply_mode,
+                is_review=self.reads_only,
             )
-        return self._settled(decision, only_reads=only_reads)
+        return self._apply_mode(decision, only_reads=only_reads)
 
     @property
     def is_planning(self) -> bool:
@@ -265,7 +274,7 @@ class Policy:
         is_free = not any(one.kind == "server" for one in others)
         return _is_among(case, CONFINED) and is_free and self._confined()
 
-    def _settled(self, decision: Decision, *, only_reads: bool) -> Decision:
+    def _apply_mode(self, decision: Decision, *, only_reads: bool) -> Decision:
         """What the mode makes of it."""
         if decision.fixed and decision.verdict != "ask":
             return decision
@@ -292,13 +301,13 @@ class Policy:
                 return Decision("allow", f"{case.name} is allowed by {rule.text}.", rule.text)
         if outside:
             return Decision("ask", f"{case.name} goes outside the workspace, to {outside[0]}.")
-        if (why := self.unasked.made_up(case)) and self._confined():
+        if (why := self.unasked.explain_made_up(case)) and self._confined():
             return Decision("ask", why)
         if case.looks_at_web or all(map(self._free, case.touches)):
             return free(case)
         writes = [access.key for access in case.touches if access.mode == "write"]
         edits = all(access.kind == "path" for access in case.touches)
-        what = f"writes {self._jail.shown(writes[0])}" if writes and edits else reach(case.touches)
+        what = f"writes {self._jail.display_path(writes[0])}" if writes and edits else reach(case.touches)
         return Decision("ask", f"{case.name} {what}, and no rule covers it.", edits_inside=edits)
 
     def _each(self, subject: Subject) -> list[Rule]:
@@ -349,7 +358,7 @@ class Policy:
         from ferrule.permissions.shell.scene import Scene  # only commands need it
 
         roots = tuple(root.path for root in self._jail.roots if self._at_home(root.path))
-        return Scene(roots, secret=self._guard.secret, protected=self._guard.protected, unasked=self._among_notes)
+        return Scene(roots, secret=self._guard.secret, protected=self._guard.is_protected, unasked=self._among_notes)
 
     def _at_home(self, path: str) -> bool:
         return self._jail.in_own_tmp(path) or any(within(path, folder) for folder in (*self._home, *self._opened))
@@ -383,7 +392,7 @@ def mode_name(policy: Policy) -> str:
     return "plan" if policy.is_planning else policy.standing.name
 
 
-class Tightened(Policy):
+class StricterPolicy(Policy):
     """The parent's rules, grants and folders as they are at each moment, and a stricter mode where one is wanted."""
 
     def __init__(self, parent: Policy, wish: Standing) -> None:

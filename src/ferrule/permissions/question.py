@@ -12,7 +12,7 @@ from typing import Any
 
 from ferrule.core.tool import Preview, Previewed
 from ferrule.files.diff import CONTEXT_LINES, DiffChange, changes
-from ferrule.files.journal import changed_span
+from ferrule.files.journal import find_changed_span
 from ferrule.files.text import Binary, parse
 from ferrule.permissions.ask import Question, visible
 
@@ -59,28 +59,28 @@ def whole(preview: Preview, shown: Callable[[str], str]) -> tuple[str, ...]:
 def _file(one: Previewed, shown: Callable[[str], str], *, named: bool) -> Iterator[Row]:
     name = visible(shown(one.path)) + ": " if named else ""
     if one.came_from:
-        yield _said(f"({name}moved from {visible(shown(one.came_from))})")
+        yield _text_row(f"({name}moved from {visible(shown(one.came_from))})")
     elif one.before == one.after:
-        yield _said(f"({name}reads like this already: nothing would change)")
+        yield _text_row(f"({name}reads like this already: nothing would change)")
     elif one.before is None:
-        yield _said(f"({name}new file, {_bytes(one.after)})")
+        yield _text_row(f"({name}new file, {_bytes(one.after)})")
     elif one.after is None:
-        yield _said(f"({name}deletes the file, {_bytes(one.before)})")
+        yield _text_row(f"({name}deletes the file, {_bytes(one.before)})")
     elif named:
-        yield _said(f"({name}changes)")
+        yield _text_row(f"({name}changes)")
     if one.before == one.after:
         return
     try:
         before, after = _text(one.before), _text(one.after)
     except Binary:
-        yield _said(f"(binary: {_bytes(one.before)} before, {_bytes(one.after)} after)")
+        yield _text_row(f"(binary: {_bytes(one.before)} before, {_bytes(one.after)} after)")
         return
     if before == after and None not in (one.before, one.after):
-        yield _said("(the text stays as it is; its encoding changes)")
-    yield from _numbered(before, after)
+        yield _text_row("(the text stays as it is; its encoding changes)")
+    yield from _diff_rows(before, after)
 
 
-def _said(text: str) -> Row:
+def _text_row(text: str) -> Row:
     return lambda: text
 
 
@@ -93,7 +93,7 @@ def _text(raw: bytes | None) -> str:
     return "" if raw is None else parse(raw).text
 
 
-def _numbered(before: str, after: str) -> Iterator[Row]:
+def _diff_rows(before: str, after: str) -> Iterator[Row]:
     """The lines that differ with their numbers: of what goes as it is, of everything else as it will be."""
     above, one, other = _around(before, after)
     plain = all(line.endswith("\r\n") for line in (*one, *other) if line.endswith("\n"))
@@ -101,17 +101,17 @@ def _numbered(before: str, after: str) -> Iterator[Row]:
     width = len(str(above + max(len(one), len(other))))
     for at, group in enumerate(_groups(found)):
         if at:
-            yield _said(f"{' ' * width} {_APART}")
+            yield _text_row(f"{' ' * width} {_APART}")
         for number, sign, line in _hunk(group, one, other):
             yield functools.partial(_row, above + number, width, sign, line, plain=plain)
         if lacks := _lacks_newline(group, one, other):
-            yield _said(f"{' ' * width}  (no newline at the end{lacks})")
+            yield _text_row(f"{' ' * width}  (no newline at the end{lacks})")
 
 
 def _around(before: str, after: str) -> tuple[int, list[str], list[str]]:
     """How many lines are above, and the lines that differ with those around them: a long file is not compared whole."""
     one, other = (text.encode(errors="surrogatepass") for text in (before, after))
-    start, gone, come = changed_span(one, other)
+    start, gone, come = find_changed_span(one, other)
     first = start
     for _ in range(CONTEXT_LINES + 1):
         first = one.rfind(b"\n", 0, max(0, first)) if first > 0 else -1
@@ -193,7 +193,7 @@ def question_rows(question: Question) -> list[str]:
     typed = question.input.get("chars")
     if isinstance(typed, str):
         return [_question_row(f"types: {line}") for line in typed.splitlines()]
-    if lines := script(question) or _unnamed(question):
+    if lines := script(question) or _host_command_rows(question):
         return lines
     if (
         question.kind == "folder"
@@ -204,7 +204,7 @@ def question_rows(question: Question) -> list[str]:
     return list(map(_question_row, _arguments(_question_said(question))))
 
 
-def headed(question: Question) -> str:
+def headline(question: Question) -> str:
     """The summary; of a command of several lines, which are shown below it, only where and how it runs."""
     lines = script(question)
     if not lines:
@@ -221,7 +221,7 @@ def script(question: Question) -> list[str]:
     return [_question_row(line) for line in commands[0].strip("\n").split("\n")]
 
 
-def _unnamed(question: Question) -> list[str]:
+def _host_command_rows(question: Question) -> list[str]:
     """The command that wants to reach a host: the summary says what it wants, and not which one it is."""
     commands = [access.key for access in question.touches if access.kind == "command"]
     named = question.kind != "host" or any(f"`{visible(one)}`" in question.summary for one in commands)
@@ -294,7 +294,7 @@ _FILES = {
 _SHELL = ("rc", "profile", "aliases", "env", "login", "logout")
 
 
-def obeyed_by(path: str) -> str:
+def explain_protection(path: str) -> str:
     """The end of a sentence; the nearest name in the path decides."""
     name = os.path.basename(path).lower()
     if name in _FILES:

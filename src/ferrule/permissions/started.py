@@ -20,7 +20,7 @@ import msgspec
 
 from ferrule.core.access import within
 from ferrule.files.guard import PROTECTED
-from ferrule.files.secrets import listed
+from ferrule.files.secrets import matches_patterns
 from ferrule.permissions.shell.form import ArgumentReader, is_single
 from ferrule.permissions.shell.line import LATER, CommandLine, Simple, Word
 from ferrule.permissions.shell.nested import SHELLS, runs_another
@@ -242,7 +242,7 @@ class _ProgramSearch:
         name = os.path.basename(head.text)
         kind, path = self._place(head.text, here) if "/" in head.text else ("outside", "")
         if kind == "outside":
-            self.doubt(_chosen(path or name))
+            self.doubt(_explain_choice(path or name))
         self.elsewhere |= {path} if path else set()
         if kind != "outside":
             self._script(head.text, here)
@@ -270,7 +270,7 @@ class _ProgramSearch:
         elif name in table():
             finding = examine((Word(name), *rest), cwd=here)
             self.written |= {self._place(written, here)[1] for written in finding.writes}
-            self.doubt(_known(name, rest, finding))
+            self.doubt(_explain_risk(name, rest, finding))
         elif runs_another(name, rest[0].text if rest else ""):
             self.doubt(f"{name} runs another program")
         elif name not in _CLEAR.split() and not _only_alerts(name, rest):
@@ -381,7 +381,7 @@ class _ProgramSearch:
             return f"{text} is run by a program that commands can write"
         is_python = is_python or any(re.fullmatch(_PYTHON, os.path.basename(word)) for word in words)
         folder = os.path.dirname(path)
-        if not is_python or listed(os.path.relpath(os.path.join(folder, "x"), self.root), PROTECTED):
+        if not is_python or matches_patterns(os.path.relpath(os.path.join(folder, "x"), self.root), PROTECTED):
             return ""
         # Python looks for every module that a script wants in the script's folder first, also for its own.
         try:
@@ -392,7 +392,7 @@ class _ProgramSearch:
         return f"Python may load {beside}, which lies beside {text}" if beside else ""
 
 
-def _known(name: str, words: Sequence[Word], finding: CommandFinding) -> str:
+def _explain_risk(name: str, words: Sequence[Word], finding: CommandFinding) -> str:
     """Why a program of the tables could run code of the project."""
     if finding.runs_project_code:
         return f"{name} runs code of the project"
@@ -409,7 +409,7 @@ def _is_own(*paths: str) -> bool:
     return not any(re.fullmatch(_INSTALLED, path) and not re.fullmatch(_OWN_BIN, path) for path in paths)
 
 
-def _chosen(name: str) -> str:
+def _explain_choice(name: str) -> str:
     """Why a file of the folder could choose another program than the one that is meant."""
     import shutil  # for projects with hooks
 
@@ -443,7 +443,7 @@ def _is_plain(value: Word, here: str) -> bool:
 _MOST_BYTES = 1 << 20
 
 
-def hooked_files(workspace: str, files: Sequence[str]) -> list[str]:
+def find_hook_scripts(workspace: str, files: Sequence[str]) -> list[str]:
     """The scripts in the workspace, as paths from it; what cannot be read as settings names none."""
     real = os.path.realpath(workspace)
     found = {script for path in files for line in _commands(path) for script in look(line, real).files}

@@ -35,9 +35,9 @@ def includes(
     known = canonical(name)
     if mode.within is not None and not includes(mode.within, name, subagent_types=subagent_types, canonical=canonical):
         return False
-    if mode.only is not None and not _named(mode.only, name, known, canonical):
+    if mode.only is not None and not _is_named(mode.only, name, known, canonical):
         return False
-    if mode.without and _kept_out(mode.without, name, known, canonical):
+    if mode.without and _is_excluded(mode.without, name, known, canonical):
         return False
     if known.startswith("mcp__"):
         return mode.allow_mcp
@@ -50,20 +50,20 @@ def includes(
     return mode.include_tools is None or known in {canonical(one) for one in mode.include_tools}
 
 
-def _named(patterns: Sequence[str], name: str, known: str, canonical: Callable[[str], str]) -> bool:
+def _is_named(patterns: Sequence[str], name: str, known: str, canonical: Callable[[str], str]) -> bool:
     """Is the tool among these? A name of any family means its tool; a glob is about names as they are."""
     from fnmatch import fnmatchcase  # for subagents
 
     return any(canonical(one) == known or fnmatchcase(name, one) or fnmatchcase(known, one) for one in patterns)
 
 
-def _kept_out(patterns: Sequence[str], name: str, known: str, canonical: Callable[[str], str]) -> bool:
+def _is_excluded(patterns: Sequence[str], name: str, known: str, canonical: Callable[[str], str]) -> bool:
     """The same for what is kept out: `BASH` and `web-fetch` leave no doubt about what is meant either."""
-    if _named(patterns, name, known, canonical):
+    if _is_named(patterns, name, known, canonical):
         return True
     names = {_plain(name), _plain(known)}
     spelled = ({_plain(one), _plain(canonical(one.lower())), _plain(canonical(one.capitalize()))} for one in patterns)
-    return any(names & one for one in spelled) or _named([one.lower() for one in patterns], name.lower(), known, str)
+    return any(names & one for one in spelled) or _is_named([one.lower() for one in patterns], name.lower(), known, str)
 
 
 def _plain(name: str) -> str:

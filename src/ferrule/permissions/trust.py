@@ -64,7 +64,7 @@ class StateFile(Generic[Content]):
     def read(self) -> Content:
         """What the file says. A damaged one is moved aside; that, and one that others can write, says nothing."""
         try:
-            return self._decoded()
+            return self._decode_file()
         except _DamagedError:
             pass
         except (OSError, _ForeignError):
@@ -72,7 +72,7 @@ class StateFile(Generic[Content]):
         from ferrule.system.locks import LockTimeoutError  # only a damaged file pays for it
 
         with contextlib.suppress(OSError, LockTimeoutError, _ForeignError), self._locks().hold([self.path]):
-            return self._settled()
+            return self._read_or_reset()
         return self._kind()
 
     def change(self, change: Callable[[Content], Content]) -> None:
@@ -85,7 +85,7 @@ class StateFile(Generic[Content]):
         try:
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
             with self._locks().hold([self.path]):
-                before = self._settled()
+                before = self._read_or_reset()
                 after = change(before)
                 if after != before:
                     self._write(msgspec.json.format(msgspec.json.encode(after)) + b"\n")
@@ -103,10 +103,10 @@ class StateFile(Generic[Content]):
 
         return Locks(os.path.join(os.path.dirname(self.path), "locks"))
 
-    def _settled(self) -> Content:
+    def _read_or_reset(self) -> Content:
         """What the file says, with the lock held: what cannot be believed is out of the way afterwards."""
         try:
-            return self._decoded()
+            return self._decode_file()
         except FileNotFoundError:
             return self._kind()
         except _DamagedError:
@@ -114,7 +114,7 @@ class StateFile(Generic[Content]):
             os.rename(self.path, f"{self.path}.damaged-{os.urandom(4).hex()}")
             return self._kind()
 
-    def _decoded(self) -> Content:
+    def _decode_file(self) -> Content:
         try:
             descriptor = os.open(self.path, READ_NO_LINK)
         except OSError as error:
@@ -372,7 +372,9 @@ class Grants:
 
     def remove_host(self, host: str) -> None:
         """Keep it no more."""
-        self._change(lambda granted: self._holding(granted.rules, tuple(one for one in granted.hosts if one != host)))
+        self._change(
+            lambda granted: self._bind_to_workspace(granted.rules, tuple(one for one in granted.hosts if one != host))
+        )
 
     def add(self, rule_text: str) -> None:
         """Keep a rule, such as `Bash(git commit *)`. One that is there already stays where it is.
@@ -388,7 +390,9 @@ class Grants:
     def remove(self, rule_text: str) -> None:
         """Keep it no more."""
         self._change(
-            lambda granted: self._holding(tuple(one for one in granted.rules if one != rule_text), granted.hosts)
+            lambda granted: self._bind_to_workspace(
+                tuple(one for one in granted.rules if one != rule_text), granted.hosts
+            )
         )
 
     def _change(self, function: Callable[[_Granted], _Granted]) -> None:
@@ -403,15 +407,15 @@ class Grants:
         for kept, what in ((rules, "rules"), (hosts, "hosts")):
             if len(kept) > _MOST:
                 raise ConfigError(f"There are {_MOST} {what} already. Remove some that are of no use any more.")
-        return self._holding(rules, hosts)
+        return self._bind_to_workspace(rules, hosts)
 
     def _valid(self, granted: _Granted) -> _Granted:
         """What of it holds: nothing of what was granted in another folder that was here."""
-        if granted != self._holding(granted.rules, granted.hosts):
-            return self._holding((), ())
-        return self._holding(tuple(filter(_showable, granted.rules)), tuple(filter(_showable, granted.hosts)))
+        if granted != self._bind_to_workspace(granted.rules, granted.hosts):
+            return self._bind_to_workspace((), ())
+        return self._bind_to_workspace(tuple(filter(_showable, granted.rules)), tuple(filter(_showable, granted.hosts)))
 
-    def _holding(self, rules: tuple[str, ...], hosts: tuple[str, ...]) -> _Granted:
+    def _bind_to_workspace(self, rules: tuple[str, ...], hosts: tuple[str, ...]) -> _Granted:
         try:
             here = os.stat(self._workspace)
         except OSError:
@@ -488,7 +492,7 @@ ApprovedWrites = Callable[[], None]
 """Called when what was agreed to is written."""
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """Nothing follows."""
 
 

@@ -51,13 +51,13 @@ class Unasked:
             self.tell()
         return Decision("allow", "It runs confined, and what it changes can be taken back.")
 
-    def made_up(self, case: Case) -> str:
+    def explain_made_up(self, case: Case) -> str:
         """Why a call asks because of where it fetches from, as sentences; empty where no model made that up."""
         if self._addresses is None or not case.is_fetch or not (addresses := self._addresses()).is_heard:
             return ""
         given = [case.input.get("url"), *(case.input.get("more") or ())]
         urls = [url for url in given if isinstance(url, str)]
-        hosts = addresses.made_up(urls, [access.key for access in case.touches])
+        hosts = addresses.find_made_up(urls, [access.key for access in case.touches])
         return _MADE_UP.format(name=case.name, hosts=", ".join(hosts)) if hosts else ""
 
     def agree(self, case: Case) -> None:

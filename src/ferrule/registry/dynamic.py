@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ferrule.core.elsewhere import failed, said
+from ferrule.core.elsewhere import has_failed, render_outcome
 from ferrule.core.errors import ConfigError
 from ferrule.core.face import Face
 from ferrule.core.tool import AnyTool, Exposure, Tool
@@ -35,7 +35,7 @@ class Exposures:
         self._exact = exposure
         self._globs = [(_matcher(glob), said) for glob, said in exposure.items()]
 
-    def said(self, names: Iterable[str]) -> Exposure | None:
+    def exposure_of(self, names: Iterable[str]) -> Exposure | None:
         """How a tool of these names is exposed; None where nothing is said."""
         if not self._globs:
             return None
@@ -58,10 +58,10 @@ class Disabled:
     def builtin(self, names: Mapping[str, Iterable[str]]) -> frozenset[str]:
         """The built-in tools that are among them: canonical name → every name that a family has for it."""
         found = {tool for tool, known in names.items() if any(fits(name) for name in known for fits in self._builtin)}
-        return frozenset(found.union(*(kindred(tool) for tool in found)))
+        return frozenset(found.union(*(equivalent_tools(tool) for tool in found)))
 
 
-def switched_off(
+def find_disabled(
     globs: Sequence[str], tools: Mapping[str, AnyTool | Later], families: Sequence[Family]
 ) -> frozenset[str]:
     """The tools that the settings take away, in whichever family's words they say so."""
@@ -72,7 +72,7 @@ def switched_off(
     return disabled.builtin({name: names.of(name) for name, tool in tools.items() if isinstance(tool, Later)}) | given
 
 
-def kindred(tool: str) -> frozenset[str]:
+def equivalent_tools(tool: str) -> frozenset[str]:
     """The built-in tools that do the same as this one, for other families."""
     return next((group for group in _KINDRED if tool in group), frozenset((tool,)))
 
@@ -103,7 +103,7 @@ class LateFace(Face, frozen=True, kw_only=True):
 def late_faces() -> Callable[[AnyTool, str], LateFace]:
     """Makes the face of a tool under a name, and reads nothing of the tool."""
     replace = msgspec.structs.replace
-    pattern = LateFace(tool="", name="", schema={}, words="", says=said, failed=failed)
+    pattern = LateFace(tool="", name="", schema={}, words="", says=render_outcome, failed=has_failed)
 
     def late_face(tool: AnyTool, name: str) -> LateFace:
         # What they have in common is made once: that is most of a face.
@@ -165,7 +165,7 @@ class Costs:
             return -(-face.described.definition_chars // BYTES_A_TOKEN)
         known = self._known.get(id(face))
         if known is None:
-            raw = written(face)
+            raw = encode_definition(face)
             known = self._known[id(face)] = (face, estimate(raw) if self._count is None else self._count(raw.decode()))
         return known[1]
 
@@ -179,7 +179,7 @@ class Costs:
         return sorted((Cost(face.name, self.of(face)) for face in faces), key=lambda cost: (-cost.tokens, cost.name))
 
 
-def written(face: Face) -> bytes:
+def encode_definition(face: Face) -> bytes:
     """A definition as JSON, without the copy that whoever changes it would need."""
     shown = {"name": face.name, "description": face.words, "inputSchema": face.schema}
     return as_json({**shown, "grammar": face.grammar} if face.grammar else shown)
@@ -223,7 +223,7 @@ class Came(NamedTuple):
         return {**self.own, **self.elsewhere}
 
 
-class Accepting:
+class ToolAcceptor:
     """What the names of a session leave for others to take."""
 
     def __init__(self, ground: Ground, disable: Disabled | None) -> None:
@@ -233,7 +233,7 @@ class Accepting:
         self._looked: dict[int, tuple[AnyTool, str]] = {}
         """What is wrong with a tool's description, by its identity: it is looked at once."""
 
-    def accepted(self, sources: Mapping[str, tuple[AnyTool, ...]]) -> Came:
+    def accept(self, sources: Mapping[str, tuple[AnyTool, ...]]) -> Came:
         own: dict[str, AnyTool] = {}
         elsewhere: dict[str, AnyTool] = {}
         warnings: dict[str, str] = {}
@@ -278,11 +278,16 @@ class Accepting:
         faces = [ground.names[name], *ground.older.get(name, ())] if name in ground.names else []
         behind = {face.tool for face in faces} | ({name} if name in ground.tools else set())
         # Another family's tool for the same is no way around what took this one's place.
-        alike = {one for tool in behind for one in kindred(tool) if one in ground.tools and one not in ground.answers}
+        alike = {
+            one
+            for tool in behind
+            for one in equivalent_tools(tool)
+            if one in ground.tools and one not in ground.answers
+        }
         return frozenset(behind | alike)
 
 
-def checked(tools: Iterable[AnyTool]) -> tuple[AnyTool, ...]:
+def check_tools(tools: Iterable[AnyTool]) -> tuple[AnyTool, ...]:
     """The tools of a source, once it is certain that they are tools."""
     every = tuple(tools)
     for one in every:
@@ -332,7 +337,7 @@ _MORE_CHARS = len(" and 1,000 more; ")
 _REST_CHARS = len("; and 100,000 tools of 1,000 more sources")
 
 
-def told(named: Iterable[tuple[str, str]], room: int = ROOM_CHARS) -> str:
+def summarize_tools(named: Iterable[tuple[str, str]], room: int = ROOM_CHARS) -> str:
     """`github: search_code, create_issue and 212 more; slack: post`, of pairs of a group and a name."""
     groups: dict[str, list[str]] = {}
     for group, name in named:
@@ -406,7 +411,7 @@ class Growth:
         self._ground = ground
         self._showing = showing
         self._exposures = Exposures(showing.exposure)
-        self._accepting = Accepting(ground, Disabled(showing.disable) if showing.disable else None)
+        self._accepting = ToolAcceptor(ground, Disabled(showing.disable) if showing.disable else None)
         self._made: dict[tuple[str, str], tuple[AnyTool, Face]] = {}
         """By tool and shown name: an unchanged tool keeps its face, for schemas are compiled by identity."""
         self._late = late_faces()
@@ -421,7 +426,7 @@ class Growth:
 
     def with_more(self, source: str, tools: Iterable[AnyTool]) -> Mapping[str, tuple[AnyTool, ...]]:
         """The sources, with these tools in the place of what this one brought before."""
-        return {**self.sources, source: checked(tools)}
+        return {**self.sources, source: check_tools(tools)}
 
     def offer(self, tool: str, *, offered: bool) -> bool:
         """Remember whether a tool is of use; does that change anything?"""
@@ -430,15 +435,15 @@ class Growth:
         before, self.offered[tool] = self.offered.get(tool, None if tool == SEARCH else False), offered
         return before is not offered
 
-    def grown(self, sources: Mapping[str, tuple[AnyTool, ...]] | None = None) -> Grown:
+    def grow(self, sources: Mapping[str, tuple[AnyTool, ...]] | None = None) -> Grown:
         """Everything as the sources make it now; with others, these are the session's from here on."""
         if sources is None:
             sources = self.sources
-        ground, came = self._ground, self._accepting.accepted(sources)
+        ground, came = self._ground, self._accepting.accept(sources)
         every = came.every()
         longer = _longer(came.elsewhere)
-        faces = {name: self._face(tool, self._called(tool, every, longer)) for name, tool in every.items()}
-        exposed = self._exposed(every, faces)
+        faces = {name: self._face(tool, self._display_name(tool, every, longer)) for name, tool in every.items()}
+        exposed = self._find_exposures(every, faces)
         replaced = {tool: faces[name] for name in came.own for tool in self._accepting.behind(name)}
         names = {name: replaced.get(face.tool, face) for name, face in ground.names.items()}
         names.update((tool, face) for tool, face in replaced.items() if tool not in names)
@@ -473,7 +478,7 @@ class Growth:
         face = self._ground.names.get(name)
         return self._ground.kin.get(face.tool, face.tool) if face is not None else name
 
-    def _called(self, tool: AnyTool, every: Mapping[str, AnyTool], longer: Mapping[str, Sequence[str]]) -> str:
+    def _display_name(self, tool: AnyTool, every: Mapping[str, AnyTool], longer: Mapping[str, Sequence[str]]) -> str:
         """What a tool is shown as. A server's may not take a name that means something else in any family:
         what rules say about that would speak about it.
         """
@@ -497,12 +502,12 @@ class Growth:
             return before[1]
         return made
 
-    def _exposed(self, every: Mapping[str, AnyTool], faces: Mapping[str, Face]) -> dict[str, Exposure]:
+    def _find_exposures(self, every: Mapping[str, AnyTool], faces: Mapping[str, Face]) -> dict[str, Exposure]:
         """How each tool from elsewhere is exposed: by the settings, by itself, or by what all servers' tools cost."""
         said = {name: tool.exposure for name, tool in every.items()}
         for name, tool in every.items() if self._showing.exposure else ():
             called = dict.fromkeys((name, faces[name].name, tool.short or name))
-            said[name] = self._exposures.said(called) or tool.exposure
+            said[name] = self._exposures.exposure_of(called) or tool.exposure
         dear = self._showing.defers
         if not dear:
             whole = (
@@ -519,7 +524,7 @@ class Growth:
             stood_for.setdefault(face.tool, []).append(name)
         for face in self._ground.faces if self._showing.exposure else ():
             is_free = face.shown and face.tool not in grown.replaced and face.tool not in ON_REQUEST
-            if is_free and self._said(face) == "deferred":
+            if is_free and self._exposure_of(face) == "deferred":
                 grown.deferred[face.tool] = Deferred(face, tuple(stood_for[face.tool]), "built in", face.name)
         for name, tool in every.items():
             if exposed[name] == "deferred":
@@ -542,8 +547,8 @@ class Growth:
                     grown.waiting[called] = grown.names.pop(called)
         grown.own.difference_update(grown.waiting)
 
-    def _said(self, face: Face) -> Exposure | None:
-        return self._exposures.said((face.name, face.tool, *face.aliases)) if self._showing.exposure else None
+    def _exposure_of(self, face: Face) -> Exposure | None:
+        return self._exposures.exposure_of((face.name, face.tool, *face.aliases)) if self._showing.exposure else None
 
     def _show(self, grown: Grown, every: Mapping[str, AnyTool], exposed: Mapping[str, Exposure]) -> None:
         """What is advertised: the family's own, then the others, then what was loaded, so that little moves."""
@@ -556,9 +561,9 @@ class Growth:
                 if exposed[stands.tool] == "direct":
                     shown[stands.name] = stands
             elif face.tool in ON_REQUEST:
-                if self._is_offered(face.tool, grown) and self._said(face) != "hidden":
+                if self._is_offered(face.tool, grown) and self._exposure_of(face) != "hidden":
                     self._put(grown, face)
-            elif self._said(face) in {None, "direct"}:
+            elif self._exposure_of(face) in {None, "direct"}:
                 shown[face.name] = face
         self._show_plainly(grown)
         shown.update((grown.answers[name].name, grown.answers[name]) for name in every if exposed[name] == "direct")
@@ -572,7 +577,7 @@ class Growth:
                 if tool not in self._plain:
                     self._plain[tool] = self._ground.borrowed(tool) or plain_face(self._ground.load(tool))
                 face = self._plain[tool]
-                if self._said(face) != "hidden":
+                if self._exposure_of(face) != "hidden":
                     self._put(grown, face)
 
     def _is_offered(self, tool: str, grown: Grown) -> bool:
@@ -581,7 +586,7 @@ class Growth:
     def _put(self, grown: Grown, face: Face) -> None:
         """Advertise a tool that is not always there; the one that searches tells what there is to be found."""
         if face.tool == SEARCH and grown.deferred:
-            names = told((one.group, one.short) for one in grown.deferred.values())
+            names = summarize_tools((one.group, one.short) for one in grown.deferred.values())
             face = msgspec.structs.replace(face, words=f"{face.words}\n\nTools to be found: {names}.")
             face = self._searching = self._searching if self._searching == face else face
         grown.shown[face.name] = grown.answers[face.tool] = face

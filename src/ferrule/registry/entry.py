@@ -135,7 +135,7 @@ def describes_itself(tool: AnyTool | Later) -> bool:
 
 def plain_face(tool: AnyTool, name: str = "") -> Face:
     """The face of a tool that no family knows: as the tool describes itself, and shown under its name or this one."""
-    from ferrule.core.elsewhere import failed, said  # for sessions with tools from elsewhere
+    from ferrule.core.elsewhere import has_failed, render_outcome  # for sessions with tools from elsewhere
 
     # Arguments that are not ours to know are handed on as they came.
     raw = getattr(tool.args, "raw", False)
@@ -144,18 +144,18 @@ def plain_face(tool: AnyTool, name: str = "") -> Face:
         name=name or tool.name,
         schema=tool.schema,
         words=tool.words,
-        lift=_wrapped if raw else as_it_is,
-        lower=_unwrapped if raw else as_it_is,
-        says=said,
-        failed=failed,
+        lift=_wrap_values if raw else as_it_is,
+        lower=_unwrap_values if raw else as_it_is,
+        says=render_outcome,
+        failed=has_failed,
     )
 
 
-def _wrapped(values: Values) -> Values:
+def _wrap_values(values: Values) -> Values:
     return {"values": values}
 
 
-def _unwrapped(values: Values) -> Values:
+def _unwrap_values(values: Values) -> Values:
     inner: Values = values["values"]
     return inner
 

@@ -22,7 +22,7 @@ class Family(NamedTuple):
     aliases: Mapping[str, str]
 
 
-class Abroad(NamedTuple):
+class ForeignFace(NamedTuple):
     """A face and the family whose it is."""
 
     family: str
@@ -123,28 +123,28 @@ class ForeignFaces:
         return self._load()
 
     @cached_property
-    def _by_name(self) -> dict[str, list[Abroad]]:
-        out: dict[str, list[Abroad]] = {}
+    def _by_name(self) -> dict[str, list[ForeignFace]]:
+        out: dict[str, list[ForeignFace]] = {}
         for family in self._families:
             by_name = {face.name: face for face in family.faces}
             for face in family.faces:
                 for name in (face.name, *face.aliases):
-                    out.setdefault(name, []).append(Abroad(family.name, face))
+                    out.setdefault(name, []).append(ForeignFace(family.name, face))
             for alias, name in family.aliases.items():
                 if name in by_name:
-                    out.setdefault(alias, []).append(Abroad(family.name, by_name[name]))
+                    out.setdefault(alias, []).append(ForeignFace(family.name, by_name[name]))
         return out
 
     @cached_property
-    def _by_tool(self) -> dict[str, list[Abroad]]:
-        out: dict[str, list[Abroad]] = {}
+    def _by_tool(self) -> dict[str, list[ForeignFace]]:
+        out: dict[str, list[ForeignFace]] = {}
         for family in self._families:
             for face in family.faces:
                 if face.tool in self._known:
-                    out.setdefault(face.tool, []).append(Abroad(family.name, face))
+                    out.setdefault(face.tool, []).append(ForeignFace(family.name, face))
         return out
 
-    def named(self, name: str) -> list[Abroad]:
+    def find_by_name(self, name: str) -> list[ForeignFace]:
         """Faces of that name whose tools are here."""
         return [one for one in self._by_name.get(name, ()) if one.face.tool in self._known]
 
@@ -152,19 +152,19 @@ class ForeignFaces:
         """The tool that some family calls by that name, whether it is here or not."""
         return next((one.face.tool for one in self._by_name.get(name, ())), None)
 
-    def having(self, tool: str) -> Sequence[Abroad]:
+    def find_by_tool(self, tool: str) -> Sequence[ForeignFace]:
         """Faces of a tool, in the order of the families."""
         return self._by_tool.get(tool, ())
 
-    def borrowed(self, tool: str) -> Face | None:
+    def borrow_face(self, tool: str) -> Face | None:
         """A face for a tool that the session's family has none for: one that calls it by its own name, else any."""
-        faces = [one.face for one in self.having(tool)]
+        faces = [one.face for one in self.find_by_tool(tool)]
         return next((face for face in faces if face.name == tool), faces[0] if faces else None)
 
     def meaning(self, tool: AnyTool, key: str) -> str | None:
         """The canonical parameter that a name of whatever family stands for, where only the name differs."""
         fields = tool.args.__struct_fields__
-        theirs = [one.face for one in self.having(tool.name) if key in one.face.schema.get("properties", ())]
+        theirs = [one.face for one in self.find_by_tool(tool.name) if key in one.face.schema.get("properties", ())]
         meant = {face.params.get(key, key) for face in theirs}
         # What one family counts in other units than the next has no meaning without a family.
         if any(canonical in face.per or canonical in face.shift for face in theirs for canonical in meant):
@@ -181,7 +181,7 @@ class ForeignFaces:
         if tool.name not in self._sayable:
             said = set(tool.extras)
             own = (face for face in self._own if face.tool == tool.name)
-            for face in (*own, *(one.face for one in self.having(tool.name))):
+            for face in (*own, *(one.face for one in self.find_by_tool(tool.name))):
                 said.update(face.said_as, (face.params.get(name, name) for name in face.schema.get("properties", ())))
             self._sayable[tool.name] = [field for field in tool.args.__struct_fields__ if field in said]
         return self._sayable[tool.name]
@@ -254,7 +254,7 @@ class CallInterpreter:
             heard, renamed = self._known[key]
             return heard._replace(values={renamed.get(one, one): value for one, value in values.items()})
         guess = self._guess(name, meant, values, is_own=is_own)
-        heard = self._heard(name, meant, guess, values, is_own=is_own)
+        heard = self._interpret_guess(name, meant, guess, values, is_own=is_own)
         # Names that nobody knows are without number.
         if not guess.unknown:
             self._known[key] = heard._replace(values={}), guess.renamed
@@ -283,14 +283,14 @@ class CallInterpreter:
         if is_own:
             yield _Guess(meant)
             yield from map(_Guess, self._older.get(name, ()))
-        named = self._foreign.named(name)
+        named = self._foreign.find_by_name(name)
         yield from (_Guess(self._in_own_units(mine, one), one.family) for one in named)
         yield from (_Guess(face) for face in self._faces if face.tool == meant.tool and face is not mine)
         seen = {id(one.face) for one in named}
-        rest = (one for one in self._foreign.having(meant.tool) if id(one.face) not in seen)
+        rest = (one for one in self._foreign.find_by_tool(meant.tool) if id(one.face) not in seen)
         yield from (_Guess(self._in_own_units(mine, one), one.family) for one in rest)
 
-    def _in_own_units(self, own: Face | None, other: Abroad) -> Face:
+    def _in_own_units(self, own: Face | None, other: ForeignFace) -> Face:
         """Another family's face, with this one's units where the two share a name: then the session's own counts."""
         face = other.face
         if own is None or own.tool != face.tool:
@@ -332,10 +332,12 @@ class CallInterpreter:
                 renamed[key] = shown
         return guess._replace(renamed=renamed, unknown=unknown)
 
-    def _heard(self, name: str, meant: Face, guess: _Guess, values: dict[str, Any], *, is_own: bool) -> ForeignCall:
+    def _interpret_guess(
+        self, name: str, meant: Face, guess: _Guess, values: dict[str, Any], *, is_own: bool
+    ) -> ForeignCall:
         spoken, _, renamed, unknown = guess
         is_mine = is_own and self._is_mine(name, meant, spoken)
-        face = spoken if is_mine else self._answering(meant, guess)
+        face = spoken if is_mine else self._answer_face(meant, guess)
         tool = self._load(spoken.tool)
         known = {renamed.get(key, key): value for key, value in values.items()}
         # Canonical words under a canonical name are everybody's.
@@ -350,7 +352,7 @@ class CallInterpreter:
         """Is it what the name means in this family, now or in older days?"""
         return spoken is meant or any(spoken is older for older in self._older.get(name, ()))
 
-    def _answering(self, meant: Face, guess: _Guess) -> Face:
+    def _answer_face(self, meant: Face, guess: _Guess) -> Face:
         """The face that answers: this family's own, else the other's with this session's policy."""
         spoken, family = guess.spoken, guess.family
         own = self._answers.get(spoken.tool)
@@ -387,7 +389,7 @@ class CallInterpreter:
                 pairs[key] = shown
         if unknown and not pairs and not fixed:
             return ""  # what is wrong with it is said by whoever reads it
-        said = _understood(name, face, pairs)
+        said = _explain_translation(name, face, pairs)
         has = "has" if len(fixed) == 1 else "have"
         return f"{said} {', '.join(fixed)} {has} no effect in this session." if fixed else said
 
@@ -408,7 +410,7 @@ def _is_whole(guess: _Guess, values: Mapping[str, Any]) -> bool:
     return given.issuperset(guess.spoken.schema.get("required", ()))
 
 
-def _understood(name: str, face: Face, renamed: Mapping[str, str]) -> str:
+def _explain_translation(name: str, face: Face, renamed: Mapping[str, str]) -> str:
     called = face.aliases[0] if face.aliases and not face.shown else face.name
     pairs = ", ".join(f"{key} as {shown}" for key, shown in renamed.items())
     if name != called:

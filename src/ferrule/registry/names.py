@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ferrule.core.errors import ToolFailure, UnknownTool
-from ferrule.core.face import Face, copied
+from ferrule.core.face import Face, copy_json
 from ferrule.core.suggest import near
 from ferrule.registry.foreign import Family
 
@@ -123,24 +123,26 @@ def unknown(
     said = name[:_NAME_CHARS]
     if name in disabled or behind in disabled:
         return UnknownTool(
-            f"{said} is switched off in this session by the setting tools.disable. The tools are {listed(shown)}."
+            f"{said} is switched off in this session by the setting tools.disable. The tools are {format_names(shown)}."
         )
     if len(longer) == 1:
         return UnknownTool(f"{said} is called {longer[0]} here. Call it by that name.")
     if longer:
         return UnknownTool(f"{said} may mean {' or '.join(longer[:8])}. Call the one that you mean by its whole name.")
     if instead is not None:
-        return UnknownTool(f"{said} means {instead}, which is not among this session's tools: {listed(shown)}.")
+        return UnknownTool(f"{said} means {instead}, which is not among this session's tools: {format_names(shown)}.")
     if behind is not None:
-        return UnknownTool(f"{said} is a tool that this version does not have yet. The tools are {listed(shown)}.")
+        return UnknownTool(
+            f"{said} is a tool that this version does not have yet. The tools are {format_names(shown)}."
+        )
     meant = dict.fromkeys(known[one].name for one in near(said, known))
-    hint = f" Did you mean {' or '.join(meant)}?" if meant else f" The tools are {listed(shown)}."
+    hint = f" Did you mean {' or '.join(meant)}?" if meant else f" The tools are {format_names(shown)}."
     return UnknownTool(f"There is no tool called {said!r}.{hint}")
 
 
 def not_loaded(name: str, face: Face, misfit: str = "") -> ToolFailure:
     """The whole definition, so that the next try works; `misfit` is what was wrong with the arguments."""
-    schema = msgspec.json.encode(copied(face.schema)).decode()
+    schema = msgspec.json.encode(copy_json(face.schema)).decode()
     if len(schema) > _SCHEMA_CHARS:
         schema = f"(too long to show; its parameters are {', '.join(face.schema.get('properties', ()))[:2_000]})"
     words = face.words if len(face.words) <= _WORDS_CHARS else f"{face.words[:_WORDS_CHARS]}…"
@@ -154,7 +156,7 @@ def not_loaded(name: str, face: Face, misfit: str = "") -> ToolFailure:
     )
 
 
-def listed(names: Iterable[str]) -> str:
+def format_names(names: Iterable[str]) -> str:
     """Names of tools in a sentence, and not a thousand of them."""
     every = list(names)
     more = f" and {len(every) - _LISTED} more" if len(every) > _LISTED else ""

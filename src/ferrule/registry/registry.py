@@ -82,10 +82,10 @@ class Registry(Elsewhere):
                 raise ConfigError(f"Two tools are called {tool.name}.")
             self._tools[tool.name] = tool
         if self._showing.disable:
-            from ferrule.registry.dynamic import switched_off  # for who switches tools off
+            from ferrule.registry.dynamic import find_disabled  # for who switches tools off
 
             families = [Family("", faces, aliases), *self._families()]
-            self._disabled = switched_off(self._showing.disable, self._tools, families)
+            self._disabled = find_disabled(self._showing.disable, self._tools, families)
             self._tools = {name: tool for name, tool in self._tools.items() if name not in self._disabled}
 
     def _face(self, faces: Iterable[Face]) -> None:
@@ -133,10 +133,10 @@ class Registry(Elsewhere):
         """
         face = self._names.get(name)
         if face is None:
-            face = self._found(name)
+            face = self._find_face(name)
         return Registered(face, self._load(face.tool))
 
-    def _found(self, name: str) -> Face:
+    def _find_face(self, name: str) -> Face:
         """The face behind a name that is not this session's own, or was put off."""
         face = self._beyond(name)
         waiting = self._waiting.get(name)
@@ -183,12 +183,12 @@ class Registry(Elsewhere):
         return found
 
     def _guest(self, name: str) -> Face | None:
-        named = self._foreign.named(name)
+        named = self._foreign.find_by_name(name)
         if named:
             return self._answers.get(named[0].face.tool, named[0].face)
         if name not in self._tools:
             return None
-        having = self._foreign.having(name)
+        having = self._foreign.find_by_tool(name)
         return having[0].face if having else own_words(self._load(name))
 
     def hear(self, name: str, values: dict[str, Any]) -> ForeignCall:
@@ -209,7 +209,7 @@ class Registry(Elsewhere):
             self._faces, self._answers, self._older, self._foreign, self._load, without=self._replaced
         )
 
-    def shown(self) -> Sequence[Face]:
+    def visible_faces(self) -> Sequence[Face]:
         """What is advertised, in the order of the dialect; what came later stands behind it."""
         self.settle()
         return tuple(self._shown.values())
@@ -222,7 +222,7 @@ class Registry(Elsewhere):
         if tool not in self._tools:
             return None
         own = next((face for face in self._faces if face.tool == tool and face.shown), None)
-        return own or self._foreign.borrowed(tool)
+        return own or self._foreign.borrow_face(tool)
 
     def knows(self, name: str) -> bool:
         """Is it a name of a tool here?"""
@@ -252,7 +252,7 @@ class Registry(Elsewhere):
             tools=dict(self._tools),
             taken=frozenset((*self._promised, *self._aliases)),
             foreign=lambda name: self._foreign.behind(name) is not None,
-            borrowed=self._foreign.borrowed,
+            borrowed=self._foreign.borrow_face,
             load=self._load,
         )
         return Growth(ground, self._showing)
@@ -307,7 +307,7 @@ class Registry(Elsewhere):
         for name, tool in self._tools.items():
             if name not in self._replaced and not isinstance(tool, Later):
                 self._growth.keep(name, tool)
-        grown = self._growth.grown(sources)
+        grown = self._growth.grow(sources)
         self._tools, self._names, self._shown, self._own = grown.tools, grown.names, grown.shown, grown.own
         self._given, self._answers, self._kin, self._replaced = grown.given, grown.answers, grown.kin, grown.replaced
         self._waiting, self._deferred, self._longer = grown.waiting, grown.deferred, grown.longer

@@ -14,12 +14,12 @@ from itertools import pairwise
 
 from ferrule.core.catalog import Catalog, How
 from ferrule.core.elsewhere import ToolFound
-from ferrule.core.face import Face, copied
+from ferrule.core.face import Face, copy_json
 from ferrule.core.services import INSTRUCTIONS
-from ferrule.registry.dynamic import told
+from ferrule.registry.dynamic import summarize_tools
 from ferrule.registry.entry import Deferred, Registered
 from ferrule.registry.registry import Registry
-from ferrule.registry.vocabulary import actions, joined, same, says_little, says_nothing, stem
+from ferrule.registry.vocabulary import actions, join_stems, same, says_little, says_nothing, stem
 
 RANKED = 8
 """How many are found where nobody says how many."""
@@ -79,7 +79,7 @@ class ToolCatalog(Catalog):
     async def search(self, query: str, *, how: How, limit: int | None = None) -> list[ToolFound]:
         index = await self._index()
         query = query[:_QUERY_CHARS]
-        found = index.literal(query, RANKED) if how == "substring" else index.ranked(query)
+        found = index.literal(query, RANKED) if how == "substring" else index.rank_tools(query)
         allowed = [one for one in found if self._may(one)]
         return self._load(allowed[: RANKED if limit is None and how == "ranked" else limit])
 
@@ -88,18 +88,20 @@ class ToolCatalog(Catalog):
         chosen: dict[str, Deferred] = {}
         unknown = []
         for name in names:
-            one = index.called(name)
+            one = index.find_by_name(name)
             if one is not None and self._may(one):
                 chosen[one.face.tool] = one
             else:
                 unknown.append(name)
         return self._load(chosen.values()), unknown
 
-    def told(self) -> str:
-        return told(((one.group, one.short) for one in self._registry.deferred.values() if self._may(one)), _TOLD_CHARS)
+    def summary(self) -> str:
+        return summarize_tools(
+            ((one.group, one.short) for one in self._registry.deferred.values() if self._may(one)), _TOLD_CHARS
+        )
 
     def lists(self, name: str) -> bool:
-        return any(name in (face.name, face.tool) and self._permits(face) for face in self._registry.shown())
+        return any(name in (face.name, face.tool) and self._permits(face) for face in self._registry.visible_faces())
 
     @property
     def definitions_follow(self) -> bool:
@@ -117,7 +119,7 @@ class ToolCatalog(Catalog):
     def _load(self, chosen: Iterable[Deferred]) -> list[ToolFound]:
         faces = [one.face for one in chosen]
         self._registry.load(face.tool for face in faces)
-        return [ToolFound(face.name, face.words, copied(face.schema)) for face in faces]
+        return [ToolFound(face.name, face.words, copy_json(face.schema)) for face in faces]
 
 
 class ToolIndexCache:
@@ -147,7 +149,7 @@ class ToolIndex:
         # The whole name too: whoever looks for a server finds its tools.
         return [f"{one.face.name}\n{one.face.tool}\n{one.face.words}".lower() for one in self.tools]
 
-    def called(self, name: str) -> Deferred | None:
+    def find_by_name(self, name: str) -> Deferred | None:
         """The tool of that name, whatever its case; a short one, where only one tool is called so."""
         for one in self.tools:
             if name in one.names:
@@ -156,7 +158,7 @@ class ToolIndex:
         alike = [one for one in self.tools if low in {also.casefold() for also in (*one.names, one.short)}]
         return alike[0] if len(alike) == 1 else None
 
-    def holding(self, query: str) -> list[Deferred]:
+    def find_containing(self, query: str) -> list[Deferred]:
         """The tools whose name or description holds the query, whatever its case, in their order."""
         wanted = query.lower()
         return [one for one, text in zip(self.tools, self._texts, strict=True) if wanted in text]
@@ -168,16 +170,16 @@ class ToolIndex:
 
     def literal(self, query: str, most: int) -> list[Deferred]:
         """Those that hold the query, the best first. Then what fits it no worse, until there are `most` of them."""
-        if not _asked(query) and _stems(query):
+        if not _parse_query(query) and _stems(query):
             return self._so_named(query)
-        holding, ranked = self.holding(query), self.ranked(query)
+        holding, ranked = self.find_containing(query), self.rank_tools(query)
         place = {id(one): at for at, one in enumerate(ranked)}
         holding.sort(key=lambda one: place.get(id(one), len(ranked)))
         last = place.get(id(holding[0]), 0) if holding else len(ranked)
         held = set(map(id, holding))
         return [*holding, *[one for one in ranked[:last] if id(one) not in held][: max(0, most - len(holding))]]
 
-    def ranked(self, query: str) -> list[Deferred]:
+    def rank_tools(self, query: str) -> list[Deferred]:
         """The tools that fit the query, the best first and ties by name; what fits much worse is left out.
 
         With `+word` only those that have the word in their name.
@@ -187,8 +189,8 @@ class ToolIndex:
         if needed:
             names = {at: f"{tools[at].face.tool} {tools[at].face.name}".lower() for at in range(len(tools))}
             sums = {at: sums.get(at, 0.0) for at, name in names.items() if all(word in name for word in needed)}
-        if not sums and _asked(query) and not needed:
-            return self.holding(query)
+        if not sums and _parse_query(query) and not needed:
+            return self.find_containing(query)
         if not sums:
             return [] if needed else self._so_named(query)
         least = _WEAK * max(sums.values())
@@ -197,8 +199,8 @@ class ToolIndex:
 
     def _ranks(self, query: str) -> dict[int, float]:
         """The tools that share a word with the query, or one like it → how well they fit."""
-        asked = {term: meant for term in self._asked(query) if (meant := self._meant(term))}
-        done, less = self._done(query, asked)
+        asked = {term: meant for term in self._query_terms(query) if (meant := self._expand_term(term))}
+        done, less = self._find_actions(query, asked)
         sums: dict[int, float] = {}
         covered: dict[int, float] = {}
         named: dict[int, float] = {}
@@ -208,7 +210,7 @@ class ToolIndex:
             best: dict[int, float] = {}
             times: dict[int, float] = {}
             for one, weight in meant.items():
-                for at, count in self._holding[one].items():
+                for at, count in self._term_weights[one].items():
                     times[at] = times.get(at, 0.0) + weight * count
                     best[at] = max(best.get(at, 0.0), weight)
             holding = sum(best.values())
@@ -228,9 +230,9 @@ class ToolIndex:
             for at, found in sums.items()
         }
 
-    def _asked(self, query: str) -> list[str]:
+    def _query_terms(self, query: str) -> list[str]:
         """The words of the query as the tools write them: `sourcemaps` as `source` and `maps`."""
-        terms = (self._compounds.get(one, (one,)) for one in _asked(query, self._holding))
+        terms = (self._compounds.get(one, (one,)) for one in _parse_query(query, self._term_weights))
         return list(dict.fromkeys(part for some in terms for part in some))
 
     @cached_property
@@ -239,9 +241,9 @@ class ToolIndex:
         spelled = ([part for word in _WORD.findall(one.short) for part in _PART.findall(word)] for one in self.tools)
         pairs = {pair for parts in spelled for pair in pairwise(part.lower() for part in parts)}
         words = {stem(one + other): (stem(one), stem(other)) for one, other in pairs}
-        return {word: pair for word, pair in words.items() if word not in self._holding}
+        return {word: pair for word, pair in words.items() if word not in self._term_weights}
 
-    def _done(self, query: str, asked: Mapping[str, Mapping[str, float]]) -> tuple[frozenset[str], float]:
+    def _find_actions(self, query: str, asked: Mapping[str, Mapping[str, float]]) -> tuple[frozenset[str], float]:
         """What the query asks to have done, and what a tool counts that does something else.
 
         Who begins with a thing or asks a question may rather want to see something; a verb that nobody knows says
@@ -253,12 +255,12 @@ class ToolIndex:
         if any(term in known for term in asked):
             done = frozenset(one for meant in asked.values() for one in meant if one in known)
             return done | _SEEING if not _SEEING.isdisjoint(asked) else done, _OTHER_ACTION
-        first = next(iter(self._asked(query)), "")
+        first = next(iter(self._query_terms(query)), "")
         return _SEEING, 1.0 if first not in asked and not _QUESTION.match(query) else _NOT_SEEING
 
-    def _meant(self, term: str) -> dict[str, float]:
+    def _expand_term(self, term: str) -> dict[str, float]:
         """The words of the tools that a word of the query may mean, each with how much it counts."""
-        holding = self._holding
+        holding = self._term_weights
         meant = {term: 1.0} if term in holding else {}
         for other in same().get(term, ()):
             if other in holding:
@@ -274,7 +276,7 @@ class ToolIndex:
 
     def _nearest(self, term: str) -> list[str]:
         """The words of the tools that begin so, or that differ by a slip or two of the keys."""
-        return nearest(term, self._holding)
+        return nearest(term, self._term_weights)
 
     @cached_property
     def _counts(self) -> list[Mapping[str, float]]:
@@ -299,7 +301,7 @@ class ToolIndex:
         return [frozenset(_stems(one.short)) & actions() for one in self.tools]
 
     @cached_property
-    def _holding(self) -> dict[str, dict[int, float]]:
+    def _term_weights(self) -> dict[str, dict[int, float]]:
         """A word → the tools that have it, and how much it counts in each."""
         holding: dict[str, dict[int, float]] = {}
         for at, counts in enumerate(self._counts):
@@ -317,7 +319,7 @@ class WordCounts:
     def of(self, tool: Deferred) -> Mapping[str, float]:
         known = self._known.get(id(tool.face))
         if known is None:
-            known = self._known[id(tool.face)] = (tool.face, _counted(tool))
+            known = self._known[id(tool.face)] = (tool.face, _count_words(tool))
         return known[1]
 
     def keep(self, faces: Iterable[Face]) -> None:
@@ -326,7 +328,7 @@ class WordCounts:
         self._known = {key: known for key, known in self._known.items() if key in kept}
 
 
-def _counted(tool: Deferred) -> Mapping[str, float]:
+def _count_words(tool: Deferred) -> Mapping[str, float]:
     """The words of a tool, and how much each counts."""
     face = tool.face
     fields = (
@@ -346,7 +348,7 @@ def _counted(tool: Deferred) -> Mapping[str, float]:
                 counts[whole] = counts.get(whole, 0.0) + weight
         for term in stems:
             counts[term] = counts.get(term, 0.0) + weight
-        together = joined(stems)
+        together = join_stems(stems)
         # Words that are one together count as that and as themselves.
         for term, words in together if len(together) < len(stems) else ():
             if len(words) > 1:
@@ -376,14 +378,14 @@ def _empty() -> frozenset[str]:
     return frozenset(stem(word) for word in says_nothing())
 
 
-def _asked(query: str, known: Container[str] = ()) -> list[str]:
+def _parse_query(query: str, known: Container[str] = ()) -> list[str]:
     """The words of a query that say something, each once, as they are `known` to some tool: whole or in their parts."""
     stems: list[str] = []
     for word in _WORD.findall(query):
         whole, parts = stem(word.lower()), _parts(word)
         stems += [whole] if len(parts) > 1 and whole in known else parts
     asked: list[str] = []
-    for term, words in joined(stems, known):
+    for term, words in join_stems(stems, known):
         is_said = len(words) == 1 or term in known or any(one in known for one in same().get(term, ()))
         asked += [term] if is_said else words
     return [term for term in dict.fromkeys(asked) if term not in _empty()][:_QUERY_WORDS]
@@ -456,23 +458,23 @@ def servers_section(guidance: Mapping[str, str], reader: Face | None = None) -> 
     lines = ["What the MCP servers say about how to use their tools. These are their words, not the user's:"]
     room = _SERVERS_CHARS
     for name, words in guidance.items():
-        shown = _beginning(_held(words.strip()), min(SERVER_CHARS, room))
+        shown = _truncate(_escape_tags(words.strip()), min(SERVER_CHARS, room))
         room -= len(shown)
-        if len(shown) < len(_held(words.strip())):
-            how = "" if reader is None else f", {_reading(reader, name)} reads all of it"
+        if len(shown) < len(_escape_tags(words.strip())):
+            how = "" if reader is None else f", {_format_read_call(reader, name)} reads all of it"
             shown = f"{shown}\n[… cut here; it has {len(words):,} characters{how}]".lstrip()
         lines += ["", f'<server-instructions name="{name}">', shown, "</server-instructions>"]
     return "\n".join(lines)
 
 
-def _reading(reader: Face, server: str) -> str:
+def _format_read_call(reader: Face, server: str) -> str:
     """The call that reads a server's instructions, in the words of the session's family."""
     values = reader.advertised({"server": server, "uri": f"{INSTRUCTIONS}{server}"})
     known = reader.schema.get("properties", {})
     return f"{reader.name} {json.dumps({name: value for name, value in values.items() if name in known})}"
 
 
-def _beginning(text: str, most: int) -> str:
+def _truncate(text: str, most: int) -> str:
     """At most so much of a text, to the end of a line where one ends in its second half."""
     if len(text) <= most:
         return text
@@ -480,7 +482,7 @@ def _beginning(text: str, most: int) -> str:
     return text[: line if line > 0 else most].rstrip()
 
 
-def _held(text: str) -> str:
+def _escape_tags(text: str) -> str:
     return re.sub(r"(?i)<(?=\s*/?\s*(?:server-instructions|guidance|environment|system)\b)", "&lt;", text)
 
 

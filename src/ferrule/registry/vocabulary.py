@@ -484,7 +484,7 @@ def _pairs() -> frozenset[tuple[str, ...]]:
     return frozenset(words[:2] for some in _together().values() for words, _ in some)
 
 
-def joined(stems: Iterable[str], known: Container[str] = ()) -> list[tuple[str, tuple[str, ...]]]:
+def join_stems(stems: Iterable[str], known: Container[str] = ()) -> list[tuple[str, tuple[str, ...]]]:
     """The stems, those that are one word together as that word, each with what it is made of.
 
     `known` are words that may be written apart: `post mortem` is `postmortem` where that is one of them.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from ferrule.sandbox import kernel, spawner
 from ferrule.sandbox.mounts import RESOLVER
 from ferrule.sandbox.placeholders import LinkError, Mount, layout
-from ferrule.sandbox.profile import Profile, SandboxBackend, SandboxError, Wrapped, proxied, refuse_whole
+from ferrule.sandbox.profile import Profile, SandboxBackend, SandboxError, Wrapped, proxy_environment, refuse_whole
 from ferrule.system.environment import program_on_path
 
 _OWN_USERS = ("--unshare-user", "--disable-userns")
@@ -44,15 +44,15 @@ class Bubblewrap:
 
     @property
     def lacks(self) -> tuple[str, ...]:
-        if _denied_calls(network=False, unix_sockets=False):
+        if _build_call_filter(network=False, unix_sockets=False):
             return (_LATER, _REPLACED)
-        nested = _nested(program_on_path("bwrap", outside=self._outside) or "")
+        nested = _can_disable_userns(program_on_path("bwrap", outside=self._outside) or "")
         return (_LATER, _REPLACED, _NO_SECCOMP) if nested else (_LATER, _REPLACED, _NO_SECCOMP, _NESTED)
 
     def works(self) -> str:
         """Nothing where it confines for real, or else why not. It is tried once."""
         path = program_on_path("bwrap", outside=self._outside)
-        return _tried(path) if path else "There is no program bwrap on PATH."
+        return _probe(path) if path else "There is no program bwrap on PATH."
 
     def wrap(self, argv: Sequence[str], profile: Profile, *, cwd: str) -> Wrapped:
         refuse_whole(profile.writable)
@@ -61,7 +61,7 @@ class Bubblewrap:
             raise SandboxError("There is no program bwrap outside the workspace. Install bubblewrap.")
         private = _private(profile)
         try:
-            mounts = layout(profile._replace(shown=_shown(profile, cwd)), private=private)
+            mounts = layout(profile._replace(shown=_visible_paths(profile, cwd)), private=private)
         except LinkError:
             other = self._other()
             if other is None:
@@ -69,21 +69,21 @@ class Bubblewrap:
             return other.wrap(argv, profile, cwd=cwd)
         if len(mounts) > _MANY_MOUNTS and (other := self._other()) is not None:
             return other.wrap(argv, profile, cwd=cwd)
-        shared = _shared(profile)
+        shared = _find_shared_cell(profile)
         descriptors: list[int] = []
         try:
             options = [*_apart(path, profile, network=shared is not None), *_view(mounts, private, profile.hidden)]
             if not profile.network:
                 descriptors.append(_memory(RESOLVER))
                 options += ["--ro-bind-data", str(descriptors[-1]), os.path.realpath("/etc/resolv.conf")]
-            bpf = _denied_calls(network=profile.network or profile.loopback, unix_sockets=profile.unix_sockets)
+            bpf = _build_call_filter(network=profile.network or profile.loopback, unix_sockets=profile.unix_sockets)
             if bpf:
                 descriptors.append(_memory(bpf))
                 options += ["--seccomp", str(descriptors[-1])]
         except BaseException:
             _close(descriptors)
             raise
-        env = {"TMPDIR": "/tmp", **(proxied(profile) if shared is not None else {})}  # noqa: S108 - a private one
+        env = {"TMPDIR": "/tmp", **(proxy_environment(profile) if shared is not None else {})}  # noqa: S108 - a private one
         return Wrapped((path, *options, "--chdir", cwd, "--", *argv), env, tuple(descriptors), starter=shared)
 
     def _other(self) -> SandboxBackend | None:
@@ -99,7 +99,7 @@ def network_of(profile: Profile) -> spawner.CellKind | None:
     return spawner.CellKind("network", loopback=True, machine=profile.machine)
 
 
-def _shared(profile: Profile) -> spawner.Confined | None:
+def _find_shared_cell(profile: Profile) -> spawner.Confined | None:
     kind = network_of(profile)
     try:
         if kind is None:
@@ -114,11 +114,11 @@ def _apart(path: str, profile: Profile, *, network: bool) -> list[str]:
     """`network`: has it one already?"""
     options = ["--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"]
     options += ["--unshare-net"] * (not profile.network and not network) + ["--cap-drop", "ALL"]
-    if _for_others(profile) and not _tried(path, user_namespace=False):
+    if _for_others(profile) and not _probe(path, user_namespace=False):
         # In a user namespace root is nobody to files of other users. Here it keeps what it needs to work on them, in
         # the folders that can be written; the restriction of system calls keeps user namespaces out.
         return options + [part for name in _FOR_OTHERS for part in ("--cap-add", name)]
-    return options + list(_OWN_USERS[: 1 + _nested(path)])
+    return options + list(_OWN_USERS[: 1 + _can_disable_userns(path)])
 
 
 def _for_others(profile: Profile) -> bool:
@@ -126,7 +126,7 @@ def _for_others(profile: Profile) -> bool:
     return (
         os.geteuid() == 0
         and any(os.stat(folder).st_uid != 0 for folder in profile.writable)
-        and bool(_denied_calls(network=False, unix_sockets=False))
+        and bool(_build_call_filter(network=False, unix_sockets=False))
     )
 
 
@@ -136,7 +136,7 @@ def _private(profile: Profile) -> tuple[str, ...]:
     return tuple(dict.fromkeys(real for real in map(os.path.realpath, folders) if os.path.isdir(real)))
 
 
-def _shown(profile: Profile, cwd: str) -> tuple[str, ...]:
+def _visible_paths(profile: Profile, cwd: str) -> tuple[str, ...]:
     """What a command needs of the folders that are empty inside."""
     caches = [path for path, _ in profile.caches]  # it cannot lay one folder over another, so they are read only
     return (*profile.shown, *caches, cwd, sys.base_prefix, *["/etc/resolv.conf"] * profile.network)
@@ -159,7 +159,7 @@ def _view(mounts: Sequence[Mount], private: Sequence[str], hidden: Sequence[str]
     return options + read_only
 
 
-def _denied_calls(*, network: bool, unix_sockets: bool) -> bytes:
+def _build_call_filter(*, network: bool, unix_sockets: bool) -> bytes:
     """The restriction of system calls; nothing where this processor is not known."""
     try:
         return kernel.native(network=network, unix_sockets=unix_sockets)
@@ -185,7 +185,7 @@ def _close(descriptors: Sequence[int]) -> None:
 
 
 @functools.cache
-def _nested(path: str) -> bool:
+def _can_disable_userns(path: str) -> bool:
     """Can this bubblewrap forbid user namespaces inside?"""
     import subprocess  # once in a process
 
@@ -197,7 +197,7 @@ def _nested(path: str) -> bool:
 
 
 @functools.cache
-def _tried(path: str, *, user_namespace: bool = True) -> str:
+def _probe(path: str, *, user_namespace: bool = True) -> str:
     """Confine a command that does nothing, and say what came of it."""
     import subprocess
 

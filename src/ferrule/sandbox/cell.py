@@ -66,7 +66,7 @@ class SandboxCommand(NamedTuple):
         return cls(is_certain == b"1", cwd, targets, tuple(triples), rest[:count], rest[count:])
 
 
-def _heed_all() -> None:
+def _reset_signals() -> None:
     """Undo what Python, the spawner or whoever started them ignores or blocks: a command begins with none of it."""
     for one in signal.valid_signals():
         if signal.getsignal(one) is signal.SIG_IGN:
@@ -84,14 +84,14 @@ def become(
     place, is_certain = b"", False
     try:
         os.setsid()
-        _heed_all()
+        _reset_signals()
         if program:
             kernel.forbid_privileges()
             kernel.judge_calls(program)  # already now: it takes its time, and nothing that follows needs more
         if has_view and orders.receive(attendant)[0] is None:
             os._exit(0)
         report.send(b"here")
-        data, files = _received(report, attendant)
+        data, files = _receive_order(report, attendant)
         if data is None:
             os._exit(0)
         command = SandboxCommand.read(data.split(b"\0"))
@@ -125,7 +125,7 @@ def become(
         os._exit(127)
 
 
-def _received(cell: "_socket.socket", attendant: "_socket.socket") -> tuple[bytes | None, list[int]]:
+def _receive_order(cell: "_socket.socket", attendant: "_socket.socket") -> tuple[bytes | None, list[int]]:
     """What is the command's of an order; the attendant gets the way to say how it ended."""
     data, files = orders.receive(cell)
     if data is None:
@@ -418,14 +418,14 @@ class SandboxCell:
                 pid, _ = os.waitpid(-1, 0)
             except ChildProcessError:
                 break
-            self._ended(pid)
+            self._forget_attendant(pid)
         for folder in self._temporary:
             _remove(self._walls.host + folder)
 
     def _reap(self) -> None:
         with contextlib.suppress(ChildProcessError):
             while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
-                self._ended(pid)
+                self._forget_attendant(pid)
 
     def _kill(self, command: int) -> None:
         """Kill all of a command: with the first process of a namespace go all of it, else by looking."""
@@ -456,7 +456,7 @@ class SandboxCell:
             self._reap()
         return has_left
 
-    def _ended(self, pid: int) -> None:
+    def _forget_attendant(self, pid: int) -> None:
         self._attendants.discard(pid)
         for command in [command for command, attendant in self._commands.items() if attendant == pid]:
             del self._commands[command]
@@ -534,7 +534,7 @@ class SandboxCell:
             self._seen = self._identities(rest)
             pair.arrange(rest)
 
-    def _taken(self, rest: SandboxView) -> Pair:
+    def _take_pair(self, rest: SandboxView) -> Pair:
         """The pair that was made in advance, where what it has arranged still is what is there; or another one."""
         pair, self._next = self._next, None
         if pair is not None and pair.view is not None and (pair.view != rest or self._seen != self._identities(rest)):
@@ -557,7 +557,7 @@ class SandboxCell:
         rest = self._rest(seen)
         self._last = name
         for left in reversed(range(_TRIES)):
-            pair = self._taken(rest)
+            pair = self._take_pair(rest)
             self._attendants.add(pair.attendant)
             try:
                 pid = pair.start(rest, data, given, ruleset)

@@ -13,8 +13,8 @@ from ferrule.core.tool import Preview
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.secrets import HOME as MASKED
-from ferrule.sandbox.hidden import Precious, SensitivePaths, kept
-from ferrule.sandbox.home import HomeView, environments, home_view, missed
+from ferrule.sandbox.hidden import Precious, SensitivePaths, find_kept_paths
+from ferrule.sandbox.home import HomeView, environments, find_hidden_path, home_view
 from ferrule.sandbox.profile import ADDRESS, Profile, Sandbox, Wrapped, choose
 from ferrule.sandbox.spawner import Confined
 from ferrule.sandbox.temporary import Temporary
@@ -158,7 +158,7 @@ class Confinement:
         return self._machine
 
     @property
-    def begun_machine(self) -> "Machine | None":
+    def machine_or_none(self) -> "Machine | None":
         """The same, if any command has needed it."""
         return self._machine
 
@@ -258,7 +258,7 @@ class Confinement:
                 return wrapped
             found = self._precious.find(writable)
             # Landlock takes nothing out of a folder that can be written.
-            exposed = self._kept(writable, found) if self.name == "landlock" else ()
+            exposed = self._find_kept(writable, found) if self.name == "landlock" else ()
             self._tripwire.begin(profile.writable, profile.kept, found.protected, exposed)
             return wrapped._replace(done=lambda: self._settle(wrapped), is_done_soon=self._precious.is_small)
         except (OSError, ValueError) as error:
@@ -299,12 +299,12 @@ class Confinement:
             )
         return told
 
-    async def passed_over(self, command: str) -> str:
+    async def describe_skipped_files(self, command: str) -> str:
         """What is said of secret files that git would have found in a command, had they not been hidden; once each."""
         found = self._precious.find(self._writable())
         if not (found.excludes and _GIT.search(command)):
             return ""
-        from ferrule.git.environment import ignored, top_of  # for commands with git
+        from ferrule.git.environment import find_ignored, top_of  # for commands with git
 
         fresh = [path for path in found.secret if path not in self._passed]
         self._passed.update(fresh)
@@ -315,8 +315,8 @@ class Confinement:
         missed: list[str] = []
         for top, paths in by_top.items():
             if top:
-                known = await ignored(top, paths, os.environ, outside=roots)
-                missed += [self._jail.shown(path) for path in paths if path not in known]
+                known = await find_ignored(top, paths, os.environ, outside=roots)
+                missed += [self._jail.display_path(path) for path in paths if path not in known]
         if not missed:
             return ""
         more = f" and {len(missed) - _SHOWN} more" * (len(missed) > _SHOWN)
@@ -337,7 +337,7 @@ class Confinement:
         """Wait until a command asks for the name of a host that it may not reach."""
         await self.machine.names.heard.wait()
 
-    def asked(self) -> list[str]:
+    def unresolved_hosts(self) -> list[str]:
         """The hosts that commands asked for since `denied` was last asked."""
         return [] if self._machine is None else self._machine.names.look()
 
@@ -349,7 +349,7 @@ class Confinement:
 
         return Inside(self._machine.listens, self._machine.connect)
 
-    def listening(self) -> "list[ListenerAddress]":
+    def take_new_listeners(self) -> "list[ListenerAddress]":
         """Where commands listen now that the model was not told of."""
         if self._machine is None or self._wishes.network:
             return []
@@ -375,11 +375,11 @@ class Confinement:
             return False
         return not await machine.forward(port)
 
-    def denied(self, output: str, exit_code: int) -> str:
+    def explain_denial(self, output: str, exit_code: int) -> str:
         """What the sandbox seems to have stopped, as a sentence; empty where a command ended for its own reasons."""
         if self.sandbox is None:
             return ""
-        from ferrule.sandbox.denial import denied  # for commands that failed
+        from ferrule.sandbox.denial import find_denial  # for commands that failed
 
         refused = [] if self._proxy is None else self._proxy.take_refused()
         asked: list[str] = []
@@ -387,28 +387,28 @@ class Confinement:
             refused += self._machine.proxy.take_refused()
             asked = self._machine.names.take()
         writable = [root.path for root in self._jail.roots]
-        sentence = denied(output, exit_code, refused, asked, writable=writable)
+        sentence = find_denial(output, exit_code, refused, asked, writable=writable)
         if sentence or exit_code == 0:
             return sentence
-        if hidden := self._hidden_in(output):
+        if hidden := self._explain_hidden(output):
             return hidden
         if self._view is None:
             return ""
         home = os.path.expanduser("~")
-        path = missed(output, home, (*self._writable(), *self._view.shown, *self._view.caches))
+        path = find_hidden_path(output, home, (*self._writable(), *self._view.shown, *self._view.caches))
         return f"The sandbox hides {path}: of the home folder, commands see toolchains and caches only." if path else ""
 
-    def _hidden_in(self, output: str) -> str:
+    def _explain_hidden(self, output: str) -> str:
         """What is said of a secret file that a failed command speaks of."""
         found = self._precious.find(self._writable())
         for path, _ in found.excludes:
-            if self._jail.shown(path) in output:
+            if self._jail.display_path(path) in output:
                 return (
-                    f"The sandbox keeps {self._jail.shown(path)} as it is: while there are secret files, commands see "
-                    "one that names those too."
+                    f"The sandbox keeps {self._jail.display_path(path)} as it is: while there are secret files, "
+                    "commands see one that names those too."
                 )
         for path in (*found.secret, *(path for path, _ in found.replaced)):
-            shown = self._jail.shown(path)
+            shown = self._jail.display_path(path)
             if re.search(rf"(?<![\w.-]){re.escape(shown)}(?![\w-])", output):
                 return (
                     f"The sandbox hides {shown} from commands, because it is secret. The user can open it with the "
@@ -480,7 +480,7 @@ class Confinement:
         own = [path for path in (*_real([self._state]), *self._guard.run) if _below(path, writable)]
         profile = Profile(
             writable=writable,
-            kept=tuple(dict.fromkeys((*self._kept(writable, found), *self._guard.kept, *own))),
+            kept=tuple(dict.fromkeys((*self._find_kept(writable, found), *self._guard.kept, *own))),
             masked=tuple(dict.fromkeys((*(path for path in masked if path not in missing), *found.secret))),
             network=wishes.network,
             hosts=wishes.hosts,
@@ -504,16 +504,16 @@ class Confinement:
         hidden = () if any(within(home, folder) for folder in _PRIVATE) else (home,)
         return profile._replace(hidden=hidden, shown=(*profile.shown, *self._shown), caches=self._caches)
 
-    def reading_profile(self, *shown: str) -> Profile:
+    def read_only_profile(self, *shown: str) -> Profile:
         """What a program may touch that writes nothing and reaches nobody; `shown` are more folders that it reads."""
         profile = self.profile()
         return profile._replace(
             writable=(), kept=(), network=False, hosts=(), unix_sockets=False, shown=(*profile.shown, *shown)
         )
 
-    def _kept(self, writable: Sequence[str], found: SensitivePaths) -> list[str]:
+    def _find_kept(self, writable: Sequence[str], found: SensitivePaths) -> list[str]:
         """What stays as it is. Git's settings are compared instead: git itself may change them."""
-        named = [path for folder in writable for path in kept(folder, KEPT) if _below(path, writable)]
+        named = [path for folder in writable for path in find_kept_paths(folder, KEPT) if _below(path, writable)]
         return [path for path in (*named, *found.protected) if not _is_git_settings(path)]
 
     def _cache(self, path: str, home: str) -> str:

@@ -19,7 +19,7 @@ _NAMED = 3
 _MOST_CHARS = 400
 
 
-def denied(
+def find_denial(
     output_end: str,
     exit_code: int,
     refused_hosts: Sequence[str] = (),
@@ -50,16 +50,16 @@ def denied(
     return ""
 
 
-def _bwrap(found: re.Match[str], writable: Sequence[str]) -> str:  # noqa: ARG001 - one signature for all
+def _explain_setup(found: re.Match[str], writable: Sequence[str]) -> str:  # noqa: ARG001 - one signature for all
     return f"The sandbox could not be set up: {found['why'].strip()}."
 
 
-def _unwritable(found: re.Match[str], writable: Sequence[str]) -> str:  # noqa: ARG001
+def _explain_read_only(found: re.Match[str], writable: Sequence[str]) -> str:  # noqa: ARG001
     path = _path(found[0])
     return f"The sandbox keeps {path} read-only." if path else "The sandbox keeps that place read-only."
 
 
-def _forbidden(found: re.Match[str], writable: Sequence[str]) -> str:
+def _explain_access(found: re.Match[str], writable: Sequence[str]) -> str:
     """Without a path, or with one that the command may write, the file's own permissions are the likelier reason."""
     path = _path(found[0])
     if path.startswith("/tmp/"):  # noqa: S108 - the machine's, where commands have none of their own
@@ -69,12 +69,12 @@ def _forbidden(found: re.Match[str], writable: Sequence[str]) -> str:
     return f"The sandbox seems to have denied access to {path}."
 
 
-def _uncalled(found: re.Match[str], writable: Sequence[str]) -> str:  # noqa: ARG001
+def _explain_call(found: re.Match[str], writable: Sequence[str]) -> str:  # noqa: ARG001
     line = found[0].strip()[-_LINE_CHARS:]
     return f"The sandbox does not allow this: {line}." if _calls().search(line) else ""
 
 
-def _unreached(found: re.Match[str], writable: Sequence[str]) -> str:  # noqa: ARG001
+def _explain_network(found: re.Match[str], writable: Sequence[str]) -> str:  # noqa: ARG001
     host = next((name for name in found.groupdict().values() if name), "")
     return (
         f"The sandbox has no network, so {host.rstrip('.')} was not reached." if host else "The sandbox has no network."
@@ -128,7 +128,7 @@ _KNOWN = (
 """What programs say that need something which no command has, and the reason."""
 
 
-def _told(sentence: str) -> Say:
+def _always_say(sentence: str) -> Say:
     return lambda _found, _writable: sentence
 
 
@@ -149,24 +149,24 @@ def _patterns() -> tuple[tuple[re.Pattern[str], Say], ...]:
         )
     )
     return (
-        *((re.compile(pattern), _told(sentence)) for pattern, sentence in _KNOWN),
-        (re.compile(r"^bwrap: (?P<why>[^\n]+)$", re.MULTILINE), _bwrap),
-        (re.compile(r"^sandbox-exec: (?P<why>[^\n]+)$", re.MULTILINE), _bwrap),
-        (re.compile(r"^[^\n]*(?:[Rr]ead-only file system|\bEROFS\b)[^\n]*$", re.MULTILINE), _unwritable),
-        (re.compile(r"^[^\n]*(?:Device or resource busy|\bEBUSY\b)[^\n]*$", re.MULTILINE), _busy),
-        (re.compile(unreached), _unreached),
-        (re.compile("|".join(_OFFLINE)), _unreached),
-        (re.compile(r"^[^\n]*Operation not permitted[^\n]*$", re.MULTILINE), _uncalled),
+        *((re.compile(pattern), _always_say(sentence)) for pattern, sentence in _KNOWN),
+        (re.compile(r"^bwrap: (?P<why>[^\n]+)$", re.MULTILINE), _explain_setup),
+        (re.compile(r"^sandbox-exec: (?P<why>[^\n]+)$", re.MULTILINE), _explain_setup),
+        (re.compile(r"^[^\n]*(?:[Rr]ead-only file system|\bEROFS\b)[^\n]*$", re.MULTILINE), _explain_read_only),
+        (re.compile(r"^[^\n]*(?:Device or resource busy|\bEBUSY\b)[^\n]*$", re.MULTILINE), _explain_busy),
+        (re.compile(unreached), _explain_network),
+        (re.compile("|".join(_OFFLINE)), _explain_network),
+        (re.compile(r"^[^\n]*Operation not permitted[^\n]*$", re.MULTILINE), _explain_call),
         (
             re.compile(
                 r"^[^\n]*(?:[Pp]ermission denied|Operation not permitted|\bEACCES\b|\bEPERM\b)[^\n]*$", re.MULTILINE
             ),
-            _forbidden,
+            _explain_access,
         ),
     )
 
 
-def _busy(found: re.Match[str], writable: Sequence[str]) -> str:  # noqa: ARG001
+def _explain_busy(found: re.Match[str], writable: Sequence[str]) -> str:  # noqa: ARG001
     """What is protected is a mount point. Other things are busy too, so only names that are protected count."""
     path = _path(found[0])
     guarded = re.search(r"(?:^|/)(?:\.git|\.[a-z]+rc|\.env\b|\.mcp\.json|\.claude|\.vscode|\.idea|hooks)(?:/|$)", path)

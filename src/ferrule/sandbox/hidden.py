@@ -87,14 +87,14 @@ def _read(roots: Sequence[str], folder: str, name: str) -> bytes | None:
 _OWN = re.compile(r"session-(\d+)-.*")
 
 
-class ShownInstead:
+class ReplacementFiles:
     """A folder of this process's own, made when it is first needed and removed when it is closed."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._own = ""
 
-    def committed(self, state: CommittedFile, read: Callable[[], bytes | None]) -> str:
+    def write_committed(self, state: CommittedFile, read: Callable[[], bytes | None]) -> str:
         """The file with the committed bytes, in the mode of the commit; empty where they cannot be had."""
         return self._file(state.blob, state.mode, read)
 
@@ -105,7 +105,7 @@ class ShownInstead:
     def _file(self, name: str, mode: int, read: Callable[[], bytes | None]) -> str:
         try:
             if not self._own:
-                self._own = self._made()
+                self._own = self._make_folder()
             path = os.path.join(self._own, f"{name}.{mode:o}")
             if os.path.lexists(path):
                 return path
@@ -126,7 +126,7 @@ class ShownInstead:
             shutil.rmtree(self._own, ignore_errors=True)
             self._own = ""
 
-    def _made(self) -> str:
+    def _make_folder(self) -> str:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         for name in os.listdir(self._folder):
             found = _OWN.fullmatch(name)
@@ -190,7 +190,7 @@ class Precious:
     def __init__(self, guard: Guard, folder: str = "") -> None:
         """`folder` is where the files are kept that commands see instead; without one, they see nothing there."""
         self._guard = guard
-        self._instead = ShownInstead(folder) if folder else None
+        self._instead = ReplacementFiles(folder) if folder else None
         self._folders: dict[str, _FolderFindings] = {}
         self._inodes: dict[int, tuple[int, int, int]] = {}
         """Secret files that were found → device, size and time of the content: another name makes no other file."""
@@ -247,27 +247,27 @@ class Precious:
         # From here on commands run: what they make, or commit, is not what was committed when the session began.
         marked = [entry for one in walk.found.values() for entry in one.marked]
         self._guard.committed.seal(os.path.dirname(entry.path) for entry in marked if entry.name == ".git")
-        with self._guard.committed.reading():
-            return self._judged(folders, marked, walk)
+        with self._guard.committed.open_objects():
+            return self._classify(folders, marked, walk)
 
-    def _judged(self, folders: Sequence[str], marked: Sequence[FolderEntry], walk: "_FolderScan") -> SensitivePaths:
+    def _classify(self, folders: Sequence[str], marked: Sequence[FolderEntry], walk: "_FolderScan") -> SensitivePaths:
         """What is to become of everything that was found."""
         secret, protected = set(walk.closed), []
         replaced: dict[str, str] = {}
         for entry in marked:
-            protected += _obeyed(entry)
-            hidden = self._hidden(entry)
+            protected += _git_control_files(entry)
+            hidden = self._find_hidden(entry)
             if hidden is not None:
                 path, state = hidden
-                if shown := self._shown_instead(path, state):
+                if shown := self._replacement(path, state):
                     replaced[path] = shown
                 else:
                     secret.add(path)
-            elif self._guard.protected(entry.path) and not _is_gits_own(entry):
+            elif self._guard.is_protected(entry.path) and not _is_gits_own(entry):
                 protected.append(entry.path)
         for path in sorted(self._targets):
-            if os.path.isfile(path) and (state := self._guard.veiled(path)) is not None:
-                if shown := self._shown_instead(path, state):
+            if os.path.isfile(path) and (state := self._guard.find_target_substitute(path)) is not None:
+                if shown := self._replacement(path, state):
                     replaced[path] = shown
                 else:
                     secret.add(path)
@@ -293,7 +293,7 @@ class Precious:
         shown = ((path, self._instead.contents(raw)) for path, raw in sorted(files.items()))
         return tuple((path, file) for path, file in shown if file)
 
-    def _hidden(self, entry: FolderEntry) -> tuple[str, CommittedFile | None] | None:
+    def _find_hidden(self, entry: FolderEntry) -> tuple[str, CommittedFile | None] | None:
         """The path that commands must not see as it is, and what is committed there; None where they may."""
         if entry.is_link:
             # A link to a folder would hide that folder, which may be any, from every later command.
@@ -301,20 +301,20 @@ class Precious:
                 return None
             target = os.path.realpath(entry.path)
             self._targets.add(target)
-            state = self._guard.veiled(target)
+            state = self._guard.find_target_substitute(target)
             return None if state is None else (target if state.blob else entry.path, state)
         if entry.is_folder:
             return (entry.path, None) if self._guard.is_folder_hidden(entry.path) else None
-        state = self._guard.hidden(entry.path)
+        state = self._guard.find_substitute(entry.path)
         if state is None and self._is_known(entry):
-            state = self._guard.veiled(entry.path)
+            state = self._guard.find_target_substitute(entry.path)
         return None if state is None else (entry.path, state)
 
-    def _shown_instead(self, path: str, state: CommittedFile | None) -> str:
+    def _replacement(self, path: str, state: CommittedFile | None) -> str:
         """A file that holds the committed bytes; empty where there is none to show."""
         if self._instead is None or state is None or not state.blob:
             return ""
-        return self._instead.committed(state, lambda: self._guard.committed.committed_bytes(path, state))
+        return self._instead.write_committed(state, lambda: self._guard.committed.read_committed(path, state))
 
     def _remember(self, path: str) -> None:
         try:
@@ -363,15 +363,15 @@ class _FolderScan:
                 one = known(path)
                 try:
                     if one is None or one.stamp is None or one.stamp != stamp(lstat(path)):
-                        one = self._scanned(path, descent)
+                        one = self._scan_folder(path, descent)
                 except OSError as error:
                     one = None
-                    self._failed(path, error)
+                    self._handle_error(path, error)
                 if one is not None:
                     found[path] = one
                     left += one.folders
 
-    def _scanned(self, path: str, descent: Descent) -> _FolderFindings | None:
+    def _scan_folder(self, path: str, descent: Descent) -> _FolderFindings | None:
         if time.monotonic() > self._until:
             raise TimeoutError
         if len(os.fsencode(path)) > _MOST_PATH_BYTES:
@@ -384,7 +384,7 @@ class _FolderScan:
             tuple(entry for entry in entries if entry.is_wanted),
         )
 
-    def _failed(self, path: str, error: OSError) -> None:
+    def _handle_error(self, path: str, error: OSError) -> None:
         if isinstance(error, PermissionError):
             self.closed.add(path)
         elif isinstance(error, FileNotFoundError | NotADirectoryError) or error.errno in Descent.LINKED:
@@ -422,7 +422,7 @@ def _is_gits_own(entry: FolderEntry) -> bool:
     return entry.name not in _GIT
 
 
-def _obeyed(entry: FolderEntry) -> list[str]:
+def _git_control_files(entry: FolderEntry) -> list[str]:
     """What git obeys of the repository whose HEAD this is, there or not: those of submodules lie inside of others."""
     if entry.name != "HEAD":
         return []
@@ -444,7 +444,7 @@ def _hooks(folder: str) -> list[str]:
     return [os.path.normpath(os.path.join(folder, os.path.expanduser(name.strip()))) for name in named]
 
 
-def kept(folder: str, names: Sequence[str]) -> Iterator[str]:
+def find_kept_paths(folder: str, names: Sequence[str]) -> Iterator[str]:
     """What is kept of a writable folder, by name; where a name is a link, what it leads to as well."""
     has_git = os.path.isdir(os.path.join(folder, ".git"))
     # One listing instead of a look at every name: most of them are not there.

@@ -58,7 +58,7 @@ def home_view(home: str, env: Mapping[str, str]) -> HomeView:
     """What exists of the table, with the toolchains that the environment names."""
     shown = [os.path.join(home, name) for name in (*TOOLCHAINS, *SETTINGS)]
     shown += environments(env, home)
-    shown += _named_by_git(home)
+    shown += _git_config_paths(home)
     caches = [path for name in CACHES if os.path.isdir(path := os.path.join(home, name)) and not os.path.islink(path)]
     return HomeView(_outermost(path for path in shown if os.path.lexists(path)), tuple(dict.fromkeys(caches)))
 
@@ -95,7 +95,7 @@ def _base(path: str) -> Iterable[str]:
         yield upper
 
 
-def _named_by_git(home: str) -> list[str]:
+def _git_config_paths(home: str) -> list[str]:
     """Files that the user's own git settings name: ignored patterns, attributes, templates, included settings."""
     found: list[str] = []
     for name in (".gitconfig", ".config/git/config"):
@@ -127,7 +127,7 @@ def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def missed(output: str, home: str, seen: Sequence[str]) -> str:
+def find_hidden_path(output: str, home: str, seen: Sequence[str]) -> str:
     """A path of the home folder that a failed command speaks of and that is hidden from it, though it exists."""
     at = -1
     while (at := output.find(home + os.sep, at + 1)) >= 0:

@@ -66,14 +66,14 @@ class Kernel:
 
     def clone(self, flags: int) -> int:
         """Fork into new namespaces: 0 in the child. Only for a process with one thread."""
-        return self._checked(self._syscall(self._clone, ctypes.c_ulong(flags | _SIGCHLD), 0, 0, 0, 0))
+        return self._check(self._syscall(self._clone, ctypes.c_ulong(flags | _SIGCHLD), 0, 0, 0, 0))
 
     def unshare(self, flags: int) -> None:
-        self._checked(self._libc.unshare(flags))
+        self._check(self._libc.unshare(flags))
 
     def private(self) -> None:
         """What is mounted elsewhere from now on does not show here, nor the other way round."""
-        self._checked(self._mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
+        self._check(self._mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None))
 
     def mount(self, kind: bytes, place: bytes, options: bytes = b"", *, allowed: int = MAY_WRITE | MAY_RUN) -> None:
         """Mount a new file system of a kind, of which no more is allowed than this."""
@@ -81,22 +81,22 @@ class Kernel:
         flags |= 0 if allowed & MAY_WRITE else _MS_RDONLY
         flags |= 0 if allowed & MAY_RUN else _MS_NOEXEC
         flags |= 0 if allowed & MAY_HAVE_DEVICES else _MS_NODEV
-        self._checked(self._mount(kind, place, kind, flags, options or None))
+        self._check(self._mount(kind, place, kind, flags, options or None))
 
-    def copied(self, folder: int, path: bytes = b"", *, whole: bool = True) -> int:
+    def copy_mount(self, folder: int, path: bytes = b"", *, whole: bool = True) -> int:
         """A descriptor of a mount that shows the same once more; `whole`: with what is mounted below it."""
         flags = _TREE_CLONE | _TREE_CLOEXEC | (_RECURSIVE if whole else 0) | (0 if path else _EMPTY_PATH)
-        return self._checked(self._syscall(_OPEN_TREE, folder, path, flags))
+        return self._check(self._syscall(_OPEN_TREE, folder, path, flags))
 
     def attach(self, tree: int, place: int) -> None:
         """Show a copied mount at a place, both descriptors; links are not followed."""
-        self._checked(self._syscall(_MOVE_MOUNT, tree, b"", place, b"", _FROM_EMPTY | _TO_EMPTY))
+        self._check(self._syscall(_MOVE_MOUNT, tree, b"", place, b"", _FROM_EMPTY | _TO_EMPTY))
 
     def protect(self, tree: int, path: bytes = b"", *, whole: bool = True) -> None:
         """Make a mount read-only, and with `whole` those below it."""
         attributes = struct.pack("=4Q", _ATTR_RDONLY, 0, 0, 0)
         flags = (0 if path else _EMPTY_PATH) | (_RECURSIVE if whole else 0)
-        self._checked(self._syscall(_MOUNT_SETATTR, tree, path, flags, attributes, len(attributes)))
+        self._check(self._syscall(_MOUNT_SETATTR, tree, path, flags, attributes, len(attributes)))
 
     def bound_privileges(self) -> None:
         """Whatever is run from here on has no capabilities, also as root. Those of this process itself stay."""
@@ -107,7 +107,7 @@ class Kernel:
 
     def forbid_privileges(self) -> None:
         """Drop every capability, and take nothing from set-user-id programs."""
-        self._checked(self._capset(self._header, self._nothing))
+        self._check(self._capset(self._header, self._nothing))
         self._prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
     def judge_calls(self, program: bytes) -> None:
@@ -122,9 +122,9 @@ class Kernel:
         low = 3
         for descriptor in sorted(kept):
             if descriptor > low:
-                self._checked(self._syscall(_CLOSE_RANGE, low, descriptor - 1, 0))
+                self._check(self._syscall(_CLOSE_RANGE, low, descriptor - 1, 0))
             low = max(low, descriptor + 1)
-        self._checked(self._syscall(_CLOSE_RANGE, low, 0x7FFFFFFF, 0))
+        self._check(self._syscall(_CLOSE_RANGE, low, 0x7FFFFFFF, 0))
 
     def adopt(self) -> None:
         """Whoever loses its parent below this process becomes its child."""
@@ -145,19 +145,19 @@ class Kernel:
         """A descriptor of a new ruleset that handles these rights."""
         size = 24 if version >= 6 else 16 if version >= 4 else 8
         attributes = struct.pack("=3Q", files, ports, scopes)[:size]
-        return self._checked(self._syscall(_CREATE_RULESET, attributes, size, 0))
+        return self._check(self._syscall(_CREATE_RULESET, attributes, size, 0))
 
     def grant(self, ruleset: int, place: int, rights: int) -> None:
         """Allow rights at a file, or at a folder and all below it."""
-        self._checked(self._syscall(_ADD_RULE, ruleset, _BENEATH, struct.pack("=Qi", rights, place), 0))
+        self._check(self._syscall(_ADD_RULE, ruleset, _BENEATH, struct.pack("=Qi", rights, place), 0))
 
     def restrict(self, ruleset: int) -> None:
-        self._checked(self._syscall(_RESTRICT_SELF, ruleset, 0))
+        self._check(self._syscall(_RESTRICT_SELF, ruleset, 0))
 
     def _prctl(self, option: int, first: int = 0, second: int = 0) -> None:
-        self._checked(self._prctl_(option, first, second, 0, 0))
+        self._check(self._prctl_(option, first, second, 0, 0))
 
-    def _checked(self, result: int) -> int:
+    def _check(self, result: int) -> int:
         if result < 0:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))

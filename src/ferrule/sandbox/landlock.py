@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from ferrule.sandbox import spawner
 from ferrule.sandbox.placeholders import within
-from ferrule.sandbox.profile import Profile, Wrapped, proxied, refuse_whole
+from ferrule.sandbox.profile import Profile, Wrapped, proxy_environment, refuse_whole
 
 _LATER = (
     "A secret or protected file that another program creates or replaces while a command runs is not hidden from that"
@@ -50,7 +50,7 @@ class Namespaces:
         masked = (*profile.masked, *_targets(profile))
         starter = spawner.Confined(kind, profile._replace(shown=shown, masked=masked))
         env = {"TMPDIR": "/tmp"}  # noqa: S108 - a private one
-        return Wrapped(tuple(argv), {**env, **proxied(profile)}, starter=starter)
+        return Wrapped(tuple(argv), {**env, **proxy_environment(profile)}, starter=starter)
 
 
 def cell_of(profile: Profile) -> spawner.CellKind:
@@ -79,10 +79,10 @@ def _targets(profile: Profile) -> Iterator[str]:
 @functools.cache
 def namespaces_work() -> str:
     """Nothing, or why commands cannot be confined this way here. Tried once, for real."""
-    return tried(spawner.CellKind("namespaces"))
+    return probe(spawner.CellKind("namespaces"))
 
 
-def tried(kind: spawner.CellKind) -> str:
+def probe(kind: spawner.CellKind) -> str:
     if sys.platform != "linux":
         return "This is not Linux."
     try:
@@ -175,4 +175,4 @@ def landlock_works() -> str:
     """Nothing, or why commands cannot be confined this way here. Tried once, for real."""
     if sys.platform != "linux":
         return "This is not Linux."
-    return tried(spawner.CellKind("landlock"))
+    return probe(spawner.CellKind("landlock"))

@@ -32,8 +32,8 @@ class MountRaceError(OSError):
 def settle(kernel: Kernel, *, network: bool) -> None:
     """Make this process's mounts what every command starts from. It is alone in new namespaces, with their rights."""
     kernel.private()
-    with _opened(b"/", _LOOK) as root:
-        host = kernel.copied(root)
+    with _open_path(b"/", _LOOK) as root:
+        host = kernel.copy_mount(root)
     resolver = os.path.realpath(b"/etc/resolv.conf")
     kernel.protect(_HERE, b"/")
     _devices(kernel)
@@ -44,7 +44,7 @@ def settle(kernel: Kernel, *, network: bool) -> None:
         kernel.mount(b"tmpfs", b"/var/run", b"mode=755", allowed=0)
     kernel.mount(b"tmpfs", b"/run", b"mode=755")
     os.mkdir(HOST)
-    with _opened(HOST, _LOOK) as hook:
+    with _open_path(HOST, _LOOK) as hook:
         kernel.attach(host, hook)
     os.close(host)
     os.close(os.open(_BLANK, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0))
@@ -74,11 +74,11 @@ def _resolver(kernel: Kernel, path: bytes) -> None:
 def _devices(kernel: Kernel) -> None:
     """A /dev of harmless devices. They are copies of the machine's, since a new one cannot be made."""
     places = [(name, os.open(b"/dev/" + name, _LOOK)) for name in _DEVICES if os.path.exists(b"/dev/" + name)]
-    trees = [(name, kernel.copied(place)) for name, place in places]
+    trees = [(name, kernel.copy_mount(place)) for name, place in places]
     kernel.mount(b"tmpfs", b"/dev", b"mode=755", allowed=MAY_WRITE)
     for name, tree in trees:
         os.close(os.open(b"/dev/" + name, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
-        with _opened(b"/dev/" + name, _LOOK) as place:
+        with _open_path(b"/dev/" + name, _LOOK) as place:
             kernel.attach(tree, place)
     for descriptor in [one for _, one in places + trees]:
         os.close(descriptor)
@@ -115,8 +115,8 @@ def _cache(kernel: Kernel, path: bytes, folder: bytes) -> None:
         return
     os.close(_place(path, is_folder=True))
     options = b"userxattr,lowerdir=%s,upperdir=%s/upper,workdir=%s/work" % (
-        _quoted(HOST + path),
-        *2 * [_quoted(folder)],
+        _escape(HOST + path),
+        *2 * [_escape(folder)],
     )
     try:
         kernel.mount(b"overlay", path, options)
@@ -124,7 +124,7 @@ def _cache(kernel: Kernel, path: bytes, folder: bytes) -> None:
         _show(kernel, HOST + path, path, protect=True)
 
 
-def _quoted(path: bytes) -> bytes:
+def _escape(path: bytes) -> bytes:
     return path.replace(b"\\", b"\\\\").replace(b",", b"\\,").replace(b":", b"\\:")
 
 
@@ -134,7 +134,7 @@ def arrange(kernel: Kernel, view: SandboxView, *, proc: bool) -> None:
     for root in view.writable:
         _show(kernel, HOST + root, root, protect=False)
     for root, branch in view.kept:
-        with _opened(root, _LOOK) as folder:
+        with _open_path(root, _LOOK) as folder:
             _keep(kernel, folder, branch)
     for path, closed in (*((path, False) for path in view.held), *((path, True) for path in view.closed)):
         _hold(kernel, path, closed=closed)
@@ -160,7 +160,7 @@ def _mask(kernel: Kernel, path: bytes) -> None:
             raise
         return  # hidden already, or not for this user: the command has no more rights than this
     is_folder = stat.S_ISDIR(os.fstat(place).st_mode)
-    tree = kernel.copied(_HERE, _VOID if is_folder else _BLANK, whole=False)
+    tree = kernel.copy_mount(_HERE, _VOID if is_folder else _BLANK, whole=False)
     kernel.protect(tree, whole=False)
     kernel.attach(tree, place)
     os.close(tree)
@@ -175,7 +175,7 @@ def _replace(kernel: Kernel, path: bytes, source: bytes) -> None:
         if error.errno not in _GONE:
             raise
         return
-    tree = kernel.copied(_HERE, source, whole=False)
+    tree = kernel.copy_mount(_HERE, source, whole=False)
     kernel.protect(tree, whole=False)
     kernel.attach(tree, place)
     os.close(tree)
@@ -190,7 +190,7 @@ def _hold(kernel: Kernel, path: bytes, *, closed: bool) -> None:
         if error.errno not in _GONE:
             raise
         return
-    tree = kernel.copied(place)
+    tree = kernel.copy_mount(place)
     if closed:
         kernel.protect(tree)
     kernel.attach(tree, place)
@@ -199,8 +199,8 @@ def _hold(kernel: Kernel, path: bytes, *, closed: bool) -> None:
 
 
 def _cover(kernel: Kernel, path: bytes, source: bytes) -> None:
-    with _opened(path, _LOOK) as place:
-        tree = kernel.copied(_HERE, source, whole=False)
+    with _open_path(path, _LOOK) as place:
+        tree = kernel.copy_mount(_HERE, source, whole=False)
         kernel.protect(tree, whole=False)
         kernel.attach(tree, place)
         os.close(tree)
@@ -219,7 +219,7 @@ def _keep(kernel: Kernel, folder: int, branch: Branch) -> None:
                 raise
             continue
         is_way = below is not None and stat.S_ISDIR(os.fstat(place).st_mode)
-        tree = kernel.copied(place)
+        tree = kernel.copy_mount(place)
         if not is_way:
             kernel.protect(tree)
         try:
@@ -230,12 +230,12 @@ def _keep(kernel: Kernel, folder: int, branch: Branch) -> None:
             os.close(tree)
             os.close(place)
         if is_way and below is not None:
-            with _opened(name, _LOOK, folder) as inner:
+            with _open_path(name, _LOOK, folder) as inner:
                 _keep(kernel, inner, below)
 
 
 def _show(kernel: Kernel, source: bytes, path: bytes, *, protect: bool) -> None:
-    tree = kernel.copied(_HERE, source)
+    tree = kernel.copy_mount(_HERE, source)
     if protect:
         kernel.protect(tree)
     place = _place(path, is_folder=os.path.isdir(source))
@@ -271,7 +271,7 @@ def _place(path: bytes, *, is_folder: bool) -> int:
 
 
 @contextlib.contextmanager
-def _opened(path: bytes, flags: int, folder: int | None = None) -> Iterator[int]:
+def _open_path(path: bytes, flags: int, folder: int | None = None) -> Iterator[int]:
     descriptor = os.open(path, flags, dir_fd=folder)
     try:
         yield descriptor

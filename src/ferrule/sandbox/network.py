@@ -53,7 +53,7 @@ class Resolver:
                 data, sender = self._listener.recvfrom(_MOST_BYTES)
             except OSError:
                 return
-            name, answer = answered(data)
+            name, answer = answer_query(data)
             if answer:
                 with contextlib.suppress(OSError):
                     self._listener.sendto(answer, sender)
@@ -61,7 +61,7 @@ class Resolver:
                 self._heard(name)
 
 
-def answered(data: bytes) -> tuple[str, bytes]:
+def answer_query(data: bytes) -> tuple[str, bytes]:
     """The name that a query asks for, and the answer that there is none; nothing for what is no query."""
     if len(data) < _HEAD_BYTES:
         return "", b""
@@ -291,13 +291,13 @@ class Machine:
 
     def _carry(self, port: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]:
         def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.ensure_future(self._carried_to(port, reader, writer))
+            task = asyncio.ensure_future(self._carry_to(port, reader, writer))
             self._carried.add(task)
             task.add_done_callback(self._carried.discard)
 
         return accept
 
-    async def _carried_to(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _carry_to(self, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             far_reader, far_writer = await asyncio.open_connection(sock=await self.connect(port))
         except (OSError, TimeoutError):

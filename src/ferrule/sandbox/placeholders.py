@@ -60,8 +60,8 @@ def layout(profile: Profile, *, private: Sequence[str]) -> tuple[Mount, ...]:
         for upper in between(root, path):
             found.setdefault(upper, "bind")
         found[path] = "read-only"
-    masked = list(dict.fromkeys(_masked(profile)))
-    shown = _shown(profile, masked, private)
+    masked = list(dict.fromkeys(_find_masked(profile)))
+    shown = _visible_paths(profile, masked, private)
     found |= dict.fromkeys(shown, "read-only")
     seen = (*profile.writable, *shown)
     masks = {
@@ -72,7 +72,7 @@ def layout(profile: Profile, *, private: Sequence[str]) -> tuple[Mount, ...]:
     replaced: dict[str, Kind] = {path: "read-only" for path, _ in profile.replaced if os.path.isfile(path)}
     _hold(found, (*masks, *replaced), profile.writable)
     found |= replaced | masks
-    _unveiled(found, profile.writable)
+    _drop_below_masks(found, profile.writable)
     return tuple(
         Mount(path, found[path], pairs.get(path, "") if path not in masks else "") for path in sorted(found, key=_parts)
     )
@@ -138,7 +138,7 @@ def _no_links(path: str, root: str) -> None:
             )
 
 
-def _masked(profile: Profile) -> Iterator[str]:
+def _find_masked(profile: Profile) -> Iterator[str]:
     """What is masked, or what a masked link leads to; but a link that a command has left does not hide everything."""
     for path in profile.masked:
         real = os.path.realpath(path)
@@ -147,7 +147,7 @@ def _masked(profile: Profile) -> Iterator[str]:
             yield real
 
 
-def _shown(profile: Profile, masked: Sequence[str], private: Sequence[str]) -> list[str]:
+def _visible_paths(profile: Profile, masked: Sequence[str], private: Sequence[str]) -> list[str]:
     """What is to be seen of the private folders; in a writable folder all is, and of a masked one nothing."""
     return [
         path
@@ -181,7 +181,7 @@ def _mask(path: str) -> Kind | None:
         return None
 
 
-def _unveiled(found: dict[str, Kind], writable: Sequence[str]) -> None:
+def _drop_below_masks(found: dict[str, Kind], writable: Sequence[str]) -> None:
     """Drop what would show again a part of a masked folder; a writable folder in it is meant to be seen."""
     for mask in [path for path, kind in found.items() if kind == "empty"]:
         for path in [path for path in found if path != mask and within(path, mask)]:

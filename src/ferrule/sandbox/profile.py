@@ -20,7 +20,7 @@ def refuse_whole(writable: Sequence[str]) -> None:
         raise SandboxError("A command that may write the whole machine cannot be confined: name folders instead of /.")
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """Most commands leave nothing behind."""
 
 
@@ -69,7 +69,7 @@ class Wrapped(NamedTuple):
     """Descriptors that it inherits under their own numbers. Whoever starts it closes them after the start."""
     starter: object = None
     """What starts it, a `Starter`, where starting it takes more than an argument list; None: as any other program."""
-    done: Callable[[], None] = nothing
+    done: Callable[[], None] = do_nothing
     """Called once, however it ended and also if it never started."""
     is_done_soon: bool = False
     """Does that take less than it takes to have another thread do it?"""
@@ -102,7 +102,7 @@ NAMES: tuple[Wanted, ...] = ("namespaces", "bubblewrap", "landlock", "seatbelt")
 """In the order in which they are taken on Linux, the fastest first; the last one is that of macOS."""
 
 
-class Tried(NamedTuple):
+class BackendStatus(NamedTuple):
     """What `ferrule doctor` says of one of them."""
 
     name: str
@@ -140,12 +140,12 @@ def choose(wanted: Wanted = "auto", *, outside: Sequence[str] = ()) -> Sandbox |
     return found
 
 
-def report(*, outside: Sequence[str] = ()) -> list[Tried]:
+def report(*, outside: Sequence[str] = ()) -> list[BackendStatus]:
     """Every sandbox: whether it works, and why not or what it lacks."""
-    rows: list[Tried] = []
+    rows: list[BackendStatus] = []
     for found in map(_maker(outside), NAMES):
         why = found.works()
-        rows.append(Tried(found.name, not why, why or " ".join(found.lacks)))
+        rows.append(BackendStatus(found.name, not why, why or " ".join(found.lacks)))
     return rows
 
 
@@ -181,7 +181,7 @@ ADDRESS = f"http://127.0.0.1:{PORT}"
 _NAMES = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "npm_config_proxy")
 
 
-def proxied(profile: Profile) -> dict[str, str]:
+def proxy_environment(profile: Profile) -> dict[str, str]:
     """What is added to the environment where hosts are reached through the proxy."""
     if profile.network or not profile.proxy:
         return {}

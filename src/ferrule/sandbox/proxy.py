@@ -186,7 +186,7 @@ class SandboxProxy:
         first, *lines = head[:-4].split(b"\r\n")
         headers = [header(line) for line in lines]
         if self._token:
-            self._known(headers)
+            self._check_credentials(headers)
         method, _, rest = first.partition(b" ")
         where, _, version = rest.partition(b" ")
         if not re.fullmatch(rb"[A-Z]{1,20}", method) or version not in {b"HTTP/1.1", b"HTTP/1.0"}:
@@ -194,17 +194,17 @@ class SandboxProxy:
         try:
             text = where.decode("utf-8")
             if method == b"CONNECT":
-                return ProxyRequest(self._allowed(target(text)), b"")
+                return ProxyRequest(self._check_allowed(target(text)), b"")
             found = re.fullmatch(r"http://([^/?#]*)([/?][^#\x00-\x20\x7f]*)?", text, re.IGNORECASE)
             if found is None:
                 raise ProxyRefusal(400, "The sandbox's proxy takes CONNECT, or an address that begins with http://.")
-            wanted = self._allowed(target(found[1], port=80))
+            wanted = self._check_allowed(target(found[1], port=80))
         except (Bad, UnicodeDecodeError) as error:
             raise ProxyRefusal(400, str(error) if isinstance(error, Bad) else "The address is not readable.") from error
         path = found[2] or "/"
         return plain(method, wanted, path if path.startswith("/") else "/" + path, headers)
 
-    def _known(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
+    def _check_credentials(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
         import base64
         import hmac
 
@@ -213,7 +213,7 @@ class SandboxProxy:
         if len(given) != 1 or not hmac.compare_digest(given[0], wanted):
             raise ProxyRefusal(407, "This proxy is for the commands of one session only.")
 
-    def _allowed(self, wanted: NetworkEndpoint) -> NetworkEndpoint:
+    def _check_allowed(self, wanted: NetworkEndpoint) -> NetworkEndpoint:
         if not any(entry.covers(wanted) for entry in self._entries):
             self._refuse(wanted, "is not in the list of hosts that the setting sandbox.hosts allows")
         return wanted

@@ -24,14 +24,14 @@ def apart(environment: Mapping[str, str], roots: Iterable[str]) -> dict[str, str
     env = {**environment, "PATH": outside(environment.get("PATH", ""), roots)}
     for name in _LISTS:
         if name in env:
-            kept = _kept(env.pop(name), roots)
+            kept = _safe_folders(env.pop(name), roots)
             env |= {name: os.pathsep.join(kept)} if kept else {}
     return env
 
 
 def outside(path: str, roots: Iterable[str]) -> str:
     """A PATH without what is relative or lies in one of the folders."""
-    return os.pathsep.join(_kept(path or os.defpath, tuple(roots))) or os.defpath
+    return os.pathsep.join(_safe_folders(path or os.defpath, tuple(roots))) or os.defpath
 
 
 def left_out(path: str, roots: Iterable[str]) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ def lies_in(path: str, roots: Sequence[str]) -> bool:
     return any(within(place.casefold(), folder) for place in ways for folder in folders)
 
 
-def _kept(path: str, roots: Sequence[str]) -> list[str]:
+def _safe_folders(path: str, roots: Sequence[str]) -> list[str]:
     return [folder for folder in path.split(os.pathsep) if os.path.isabs(folder) and not lies_in(folder, roots)]
 
 

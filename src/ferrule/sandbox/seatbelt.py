@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 
 from ferrule.sandbox.placeholders import between, innermost
-from ferrule.sandbox.profile import Profile, SandboxError, Wrapped, proxied, refuse_whole
+from ferrule.sandbox.profile import Profile, SandboxError, Wrapped, proxy_environment, refuse_whole
 
 PROGRAM = "/usr/bin/sandbox-exec"
 
@@ -62,7 +62,7 @@ class Seatbelt:
 
     def works(self) -> str:
         """Nothing where it confines for real, or else why not."""
-        return _tried() if os.path.exists(PROGRAM) else "It is a part of macOS only."
+        return _probe() if os.path.exists(PROGRAM) else "It is a part of macOS only."
 
     def wrap(self, argv: Sequence[str], profile: Profile, *, cwd: str) -> Wrapped:
         import shutil
@@ -81,7 +81,7 @@ class Seatbelt:
                 os.rmdir(folder)
             raise
         defined = [part for name, value in parameters.items() for part in ("-D", f"{name}={value}")]
-        env = {"TMPDIR": folder + "/", **proxied(profile)}
+        env = {"TMPDIR": folder + "/", **proxy_environment(profile)}
 
         def done() -> None:
             if not given:
@@ -175,7 +175,7 @@ def _reach(profile: Profile) -> list[str]:
     return lines
 
 
-def _tried() -> str:
+def _probe() -> str:
     import subprocess
 
     text, parameters = rules(Profile(), "/private/var/empty")

@@ -57,7 +57,7 @@ class Spawned:
         return self._said is not None and self._said[4:] == b"\1"
 
     def poll(self) -> int | None:
-        if self.returncode is None and not self._hear(0.0) and _ended(self.pid):
+        if self.returncode is None and not self._hear(0.0) and _has_ended(self.pid):
             self._hear(_LATE_SECONDS)  # its attendant is about to say how
         return self.returncode
 
@@ -95,7 +95,7 @@ class Spawned:
                 os.close(self._status)
 
 
-def _ended(pid: int) -> bool:
+def _has_ended(pid: int) -> bool:
     import select  # commands only
 
     if sys.platform != "linux":

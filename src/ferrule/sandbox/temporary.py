@@ -27,7 +27,7 @@ class Temporary:
         name = _SHARED + hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16] if workspace else secrets.token_hex(8)
         self._folder = os.path.join(self.all, name)
         self._is_shared = bool(workspace)
-        self._lock = _locked(self._folder, make=True, shared=True)
+        self._lock = _lock_folder(self._folder, make=True, shared=True)
         self.path = os.path.join(self._folder, "tmp")
         """What commands have as /tmp."""
         self._caches = -1
@@ -43,7 +43,7 @@ class Temporary:
         """
         if self._caches < 0:
             try:
-                self._caches = _locked(self._all_caches, make=True, shared=False)
+                self._caches = _lock_folder(self._all_caches, make=True, shared=False)
             except OSError:
                 return os.path.join(self._folder, "caches")
         return self._all_caches
@@ -70,14 +70,14 @@ class Temporary:
             with contextlib.suppress(OSError):
                 if name.startswith(_SHARED) and time.time() - os.stat(folder).st_mtime < _STALE_SECONDS:
                     continue
-                lock = _locked(folder, make=False, shared=False)
+                lock = _lock_folder(folder, make=False, shared=False)
                 try:
                     _remove(folder)
                 finally:
                     os.close(lock)
 
 
-def _locked(folder: str, *, make: bool, shared: bool) -> int:
+def _lock_folder(folder: str, *, make: bool, shared: bool) -> int:
     import fcntl  # not on Windows, which has no such sandbox
 
     if make:

@@ -105,7 +105,7 @@ class Tripwire:
             self.close()
             with contextlib.suppress(RuntimeError):  # no loop, no notices: the look at the end decides
                 try:
-                    self._watch = InotifyWatch(self._heard)
+                    self._watch = InotifyWatch(self._on_change)
                 except OSError:  # no inotify here, or no more of it for this user
                     self._poll()
         if self._watch is not None:
@@ -122,7 +122,7 @@ class Tripwire:
     def _tick(self) -> None:
         self._poller = None
         if self._running:
-            self._heard({""})
+            self._on_change({""})
             self._poll()
 
     def end(self, protected: Iterable[str]) -> None:
@@ -201,7 +201,7 @@ class Tripwire:
             others = (os.path.join(folder, name) for name in ("hooks", "commondir"))
             self._absent |= {path for path in others if not os.path.lexists(path)}
 
-    def _heard(self, names: set[str]) -> None:
+    def _on_change(self, names: set[str]) -> None:
         with self._lock:
             wanted = {os.path.basename(path) for path in (*self._absent, *self._configs, *self._open)}
             in_folder = bool(self._open_folders) or any(map(os.path.isdir, self._absent))

@@ -58,7 +58,7 @@ class WebError(Exception):
 
         What the user could do about it is said only where it `is_own`, a place of the user's own network.
         """
-        told = f"{_shortened(place)} redirects to {_shortened(to)}: {self._told}"
+        told = f"{_truncate(place)} redirects to {_truncate(to)}: {self._told}"
         if isinstance(self, CutOff):
             return CutOff(told)
         return WebError(told, self.code, remedy=self._remedy if is_own else "")
@@ -71,7 +71,7 @@ class CutOff(WebError):  # noqa: N818 - the state of a body
         super().__init__(message, "bad-answer")
 
 
-def _shortened(address: str) -> str:
+def _truncate(address: str) -> str:
     return address if len(address) <= _QUOTED else f"{address[:_QUOTED]}…"
 
 
@@ -113,41 +113,41 @@ class Url(NamedTuple):
         return self.origin + self.path
 
 
-def parsed(text: str) -> Url:
+def parse_url(text: str) -> Url:
     """What an address means. Raises WebError."""
     _refuse_unreadable(text)
     found = _whole().fullmatch(text)
     if found is None:
         raise WebError(
-            f"{_shown(text)} is not an address that begins with https:// or http://.{_offer(text)}", "bad-address"
+            f"{_quote(text)} is not an address that begins with https:// or http://.{_offer(text)}", "bad-address"
         )
     scheme = found["scheme"].lower()
     if scheme not in _PORTS:
         raise WebError(
-            f"{_shown(text)} is not a page of the web: only https and http are fetched, not {scheme[:40]}.",
+            f"{_quote(text)} is not a page of the web: only https and http are fetched, not {scheme[:40]}.",
             "bad-address",
         )
     if "@" in found["authority"]:
         # It is not repeated: what stands before the sign may be a password.
         raise WebError("An address with a user's name or a password before the host is not fetched.", "bad-address")
     if not _DISPUTED.isdisjoint(found["authority"]):
-        raise WebError(f"{_shown(text)} names a host that is spelled in two ways; write it as xn--….", "bad-address")
+        raise WebError(f"{_quote(text)} names a host that is spelled in two ways; write it as xn--….", "bad-address")
     try:
         where = target(found["authority"], port=_PORTS[scheme])
     except Bad as error:
-        raise WebError(f"{_shown(text)} cannot be fetched: {error}", "bad-address") from error
+        raise WebError(f"{_quote(text)} cannot be fetched: {error}", "bad-address") from error
     return Url(scheme, where, _path(found["path"], found["question"] or ""))
 
 
-def joined(url: Url, reference: str) -> Url:
+def join_url(url: Url, reference: str) -> Url:
     """Where a redirect leads from here. Raises WebError."""
     # Sites write blanks into the paths of redirects, and every browser reads them so. In a host they stay refused.
     text = reference.strip(" ").replace(" ", "%20")
     _refuse_unreadable(text)
     if text.startswith("//"):
-        return parsed(f"{url.scheme}:{text}")
+        return parse_url(f"{url.scheme}:{text}")
     if _scheme().match(text):
-        return parsed(text)
+        return parse_url(text)
     text = text.partition("#")[0]
     here = url.path.partition("?")[0]
     path, mark, question = text.partition("?")
@@ -158,7 +158,7 @@ def joined(url: Url, reference: str) -> Url:
     return url._replace(path=_path(path, mark + question))
 
 
-def upgraded(url: Url) -> Url:
+def upgrade_url(url: Url) -> Url:
     """The same page over a connection that nobody on the way can read, where it names no port of its own."""
     if url.scheme != "http" or url.target.port != _PORTS["http"]:
         return url
@@ -188,10 +188,10 @@ def _refuse_unreadable(text: str) -> None:
         if host is not None and _is_unreadable(host[0]):
             where = "in or before its host, where none can be; leave it out"
         raise WebError(
-            f"{_shown(text)} has a blank, a control character or an invisible character {where}.", "bad-address"
+            f"{_quote(text)} has a blank, a control character or an invisible character {where}.", "bad-address"
         )
     if "\\" in text:
-        raise WebError(f"{_shown(text)} has a backslash in it, which programs read in two ways.", "bad-address")
+        raise WebError(f"{_quote(text)} has a backslash in it, which programs read in two ways.", "bad-address")
 
 
 def _is_unreadable(text: str) -> bool:
@@ -202,14 +202,14 @@ def _offer(text: str) -> str:
     """What may be meant by the name of a host alone."""
     whole = f"https://{text.lstrip('/')}"
     try:
-        host = parsed(whole).target.host
+        host = parse_url(whole).target.host
     except WebError:
         return ""
-    return f" Write {_shown(whole)} if that is meant." if "." in host or host == "localhost" else ""
+    return f" Write {_quote(whole)} if that is meant." if "." in host or host == "localhost" else ""
 
 
 def _path(path: str, question: str) -> str:
-    return _undotted(_ascii(path)) + _ascii(question, "?")
+    return _remove_dot_segments(_ascii(path)) + _ascii(question, "?")
 
 
 def _ascii(text: str, more: str = "") -> str:
@@ -220,7 +220,7 @@ def _ascii(text: str, more: str = "") -> str:
     return _lonely_percent().sub("%25", encoded)
 
 
-def _undotted(path: str) -> str:
+def _remove_dot_segments(path: str) -> str:
     """Without steps up and nowhere: a site's rules are about the path that is meant."""
     kept: list[str] = []
     parts = path.split("/")[1:]
@@ -235,7 +235,7 @@ def _undotted(path: str) -> str:
     return "/" + "/".join(kept)
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return ascii(text[:_ADDRESS_QUOTED]) + ("…" if len(text) > _ADDRESS_QUOTED else "")
 
 
@@ -333,9 +333,9 @@ class Reach:
         inside = self._inside()
         return inside if inside is not None and inside.listens(where.port) else None
 
-    def settled(self, url: Url) -> Url:
+    def upgrade_public(self, url: Url) -> Url:
         """The address as it is asked for: public hosts are asked over https."""
-        return url if self.is_private(url.target) else upgraded(url)
+        return url if self.is_private(url.target) else upgrade_url(url)
 
     async def way(self, url: Url, own: NetworkEndpoint | None, known: dict[str, tuple[Address, ...]]) -> Way:
         """How to get to a page; `own` is the one host and port that may be private beside those of the settings.
@@ -357,7 +357,7 @@ class Reach:
             if not private and _is_inner(where.host):
                 raise _inside(url, f"{where.host} is no public name", can_be_named=True)
             return Way(url, (), private)
-        found = known.get(where.host) or await self._looked_up(where)
+        found = known.get(where.host) or await self._resolve_host(where)
         _judge(url, found, private=private)
         _refuse_forwarded(url, own, found)
         known[where.host] = found
@@ -368,7 +368,7 @@ class Reach:
         if url.target.address is not None and self.inside(url.target) is None:
             _judge(url, (url.target.address,), private=self.is_private(url.target, own))
 
-    async def _looked_up(self, where: NetworkEndpoint) -> tuple[Address, ...]:
+    async def _resolve_host(self, where: NetworkEndpoint) -> tuple[Address, ...]:
         try:
             written = list(await self._resolver(where.host, where.port))
             found = tuple(dict.fromkeys(ip_address(each) for each in written[:_MOST_ADDRESSES]))

@@ -58,7 +58,7 @@ class Layered(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def layered(files: Sequence[LayerFile], over: Mapping[str, Any] = _NOTHING) -> Layered:
+def merge_layers(files: Sequence[LayerFile], over: Mapping[str, Any] = _NOTHING) -> Layered:
     """The files put over one another. Raises `ConfigError` for one that is wrong.
 
     `over` is what one session wants: over the user's and the project's files, and under the machine's.
@@ -127,7 +127,7 @@ def _may(key: str) -> bool:
     return any(key == one or (one.endswith(".*") and key.startswith(one[:-1])) for one in PROJECT_MAY)
 
 
-def described() -> Iterator[tuple[str, Any]]:
+def list_settings() -> Iterator[tuple[str, Any]]:
     """Every setting with its default, in the order in which they are written down."""
     yield from _fields(Settings())
 

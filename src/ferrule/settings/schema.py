@@ -572,7 +572,7 @@ def decode_settings(raw: bytes, path: str) -> Settings:
     try:
         return msgspec.toml.decode(raw, type=Settings)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: {error}.{explained(str(error), Settings)}") from error
+        raise ConfigError(f"{path}: {error}.{explain_error(str(error), Settings)}") from error
 
 
 def managed_path() -> str:
@@ -583,7 +583,7 @@ def managed_path() -> str:
     return os.path.join(folder, "settings.toml")
 
 
-def explained(said: str, kind: type[msgspec.Struct]) -> str:
+def explain_error(said: str, kind: type[msgspec.Struct]) -> str:
     """The complaint about a value for `kind`, with the values or names that there are; empty where nothing is known."""
     found = re.search(r" - at `(?:key in )?\$\.?([^`]*)`", said)
     here = _at(kind, found[1] if found else "")

@@ -63,7 +63,9 @@ class FunctionTool(Tool[Args, Any]):
         declared = self._touches
         if callable(declared):
             declared = declared(**{name: getattr(args, name) for name in self._touches_by})
-        return tuple(resolved(access, ctx) for access in ((declared,) if isinstance(declared, Access) else declared))
+        return tuple(
+            resolve_access(access, ctx) for access in ((declared,) if isinstance(declared, Access) else declared)
+        )
 
     async def run(self, args: Args, ctx: Context) -> Any:
         values = _values(args)
@@ -119,7 +121,7 @@ def _check(function: Callable[..., Any], name: str, touches: Touches | None) -> 
         raise ConfigError(f"The tool {name}: touches takes Access values, or a function that returns them.")
 
 
-def resolved(access: Access, ctx: Context) -> Access:
+def resolve_access(access: Access, ctx: Context) -> Access:
     """The access with real paths in it."""
     if access.kind == "path":
         return access._replace(key=ctx.path(access.key))
@@ -143,7 +145,7 @@ def _fields(function: Callable[..., Any], name: str) -> tuple[str, list[Any]]:
             raise ConfigError(f"The tool {name}: a parameter like {parameter} cannot be described to a model.")
         if parameter.name not in hints:
             raise ConfigError(f"The tool {name}: the parameter {parameter.name} needs a type.")
-        hint = _described(hints[parameter.name])
+        hint = _describe_hint(hints[parameter.name])
         if hint is Context:
             if wants:
                 raise ConfigError(f"The tool {name}: {wants} and {parameter.name} both take the context.")
@@ -155,7 +157,7 @@ def _fields(function: Callable[..., Any], name: str) -> tuple[str, list[Any]]:
     return wants, fields
 
 
-def _described(hint: Any) -> Any:
+def _describe_hint(hint: Any) -> Any:
     """`Annotated[int, "how many"]` describes the parameter to the model."""
     if get_origin(hint) is not Annotated:
         return hint

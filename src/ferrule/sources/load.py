@@ -27,9 +27,9 @@ from ferrule.registry.registry import Registry
 from ferrule.registry.search import SERVER_CHARS
 from ferrule.sandbox.search_path import apart, left_out
 from ferrule.services import Services
-from ferrule.session_policy import Policing
+from ferrule.session_policy import SessionPolicy
 from ferrule.settings.schema import Mcp, Settings, settings_path
-from ferrule.sources.mcp.config import Configured, configured, exist
+from ferrule.sources.mcp.config import Configured, exist, read_servers
 from ferrule.sources.mcp.connection import Opening
 from ferrule.sources.mcp.servers import Servers
 from ferrule.system.roster import Roster
@@ -54,7 +54,7 @@ class SourceContext(NamedTuple):
     state: str
     session_id: str
     registry: Registry
-    policing: Policing
+    policing: SessionPolicy
     policy: "Policy"
     ask: "Callable[[Question], Awaitable[Answer]]"
     """Asks the user; nobody's answer is no."""
@@ -97,7 +97,7 @@ class SourceLoader:
         """What could not be used, each as a sentence."""
         self.around.registry.settle()
         every = [warning for some in self._warnings.values() for warning in some]
-        if self._servers is not None and (names := self._unlisted(self._servers)):
+        if self._servers is not None and (names := self._servers_to_list(self._servers)):
             every += unheard(self._servers.states(), names)
         return tuple(dict.fromkeys(every))
 
@@ -116,7 +116,7 @@ class SourceLoader:
         await self.load()
         self.around.registry.settle()
         servers = self.servers
-        if servers is not None and (wanted := self._unlisted(servers) if names is None else names):
+        if servers is not None and (wanted := self._servers_to_list(servers) if names is None else names):
             await self._start(servers, wanted)
 
     def lacks(self, names: Collection[str]) -> bool:
@@ -136,17 +136,17 @@ class SourceLoader:
         servers = self.servers
         if servers is None or not (unknown := {name for name in unknown if not registry.knows(name)}):
             return
-        unlisted = self._unlisted(servers)
+        unlisted = self._servers_to_list(servers)
         named = {server for name in unknown if self._permits(name) and (server := servers.serves(name)) in unlisted}
         if not named and self.around.short_names and any(not name.startswith("mcp__") for name in unknown):
             named.update(unlisted)
         if named:
             await self._start(servers, [name for name in unlisted if name in named])
 
-    def _unlisted(self, servers: "Servers") -> list[str]:
+    def _servers_to_list(self, servers: "Servers") -> list[str]:
         """The servers whose tools are not known, and of which the session may use any: no other is started for it."""
         # No tool has a dot in its name, so that only what is said about all of a server's tools speaks about this one.
-        return [name for name in servers.unlisted() if self._permits(f"mcp__{name}__.")]
+        return [name for name in servers.find_unlisted() if self._permits(f"mcp__{name}__.")]
 
     def _permits(self, name: str) -> bool:
         around = self.around
@@ -155,7 +155,7 @@ class SourceLoader:
     async def _start(self, servers: "Servers", names: Sequence[str]) -> None:
         brought = await servers.connect(names)
         # What is said of these servers comes beside what is said of the others.
-        self._take_servers(brought._replace(warnings=(*servers.known().warnings, *brought.warnings)))
+        self._take_servers(brought._replace(warnings=(*servers.source_tools().warnings, *brought.warnings)))
         self._offer_skills()
 
     def states(self) -> "list[ServerState]":
@@ -178,7 +178,7 @@ class SourceLoader:
         return tuple(tool.name for tool in brought.tools)
 
     @cached_property
-    def trusted(self) -> Mapping[str, bytes]:
+    def project_code(self) -> Mapping[str, bytes]:
         """The project's code that the user trusts, by path: the very bytes that were looked at."""
         workspace = self.around.jail.folder
         if not is_any(workspace):
@@ -227,8 +227,8 @@ class SourceLoader:
         brought = await load(
             packages=packages,
             folders=user_folders(settings),
-            project=self._project(TOOLS) if self.trusted else (),
-            contents=self.trusted,
+            project=self._project(TOOLS) if self.project_code else (),
+            contents=self.project_code,
             roots=[root.path for root in self.around.jail.roots],
             describe_seconds=settings.tools.describe_seconds,
             keep_env=settings.shell.keep_env,
@@ -236,10 +236,10 @@ class SourceLoader:
             takes_all=self.around.asks_programs,
             everyday=self._project(TOOLS[:1]),
             asks=whole,
-            confine=confining(self.around),
+            confine=make_confiner(self.around),
             answers=ProgramAnswers(self.around.state),
         )
-        keep_programs(self.around, brought.tools, self.trusted)
+        keep_programs(self.around, brought.tools, self.project_code)
         if brought.tools or brought.warnings:
             self._take("custom", brought)
 
@@ -254,7 +254,7 @@ class SourceLoader:
             settings_file=settings_path(),
             roots=[root.path for root in self.around.jail.roots],
             project=self._project(TOOLBOXES),
-            trusted=bool(self.trusted),
+            trusted=bool(self.project_code),
         )
         if places.boxes or places.warnings:
             brought = await self._boxes(places.boxes)
@@ -272,9 +272,9 @@ class SourceLoader:
             session=around.session_id,
             roster=around.services[Roster],
             can_run_subagents=around.can_run_subagents,
-            trusted=self.trusted,
+            trusted=self.project_code,
             roots=[root.path for root in around.jail.roots],
-            confine=confining(around),
+            confine=make_confiner(around),
             answers=ProgramAnswers(around.state, "describe"),
         )
         brought = await toolbox.load()
@@ -293,9 +293,9 @@ class SourceLoader:
 
         servers = self.servers
         if servers is None:
-            servers = self._servers = make_servers(self.around, Configured(), self._changed)
+            servers = self._servers = make_servers(self.around, Configured(), self._on_servers_changed)
         brought = await servers.add(entries, origin)
-        self._take_servers(servers.known())
+        self._take_servers(servers.source_tools())
         self._warnings[f"skill {origin}"] = brought.warnings
         return tuple(tool.name for tool in brought.tools)
 
@@ -315,9 +315,9 @@ class SourceLoader:
                 found = find(self.around)
                 self._warnings["servers"] = found.warnings
                 if found.servers:
-                    self._servers = make_servers(self.around, found, self._changed)
+                    self._servers = make_servers(self.around, found, self._on_servers_changed)
                     # Rules may need every name, and so the servers' tools: they have to be here by then.
-                    heed(self.around, self._servers)
+                    apply_server_rules(self.around, self._servers)
         return self._servers
 
     def _know(self) -> None:
@@ -325,7 +325,7 @@ class SourceLoader:
         servers = self.servers
         if servers is not None:
             self._offer_skills()
-            self._take_servers(servers.known())
+            self._take_servers(servers.source_tools())
 
     def _take_servers(self, brought: "SourceTools") -> None:
         has_resources = self._servers is not None and self._servers.has_resources()
@@ -338,10 +338,10 @@ class SourceLoader:
             self.around.registry.offer(tool, has_resources or (is_cut and tool == _RESOURCE_READER))
         self._take("mcp", brought)
 
-    def _changed(self) -> None:
+    def _on_servers_changed(self) -> None:
         """A server's tools are others now."""
         if self._servers is not None:
-            self._take_servers(self._servers.known())
+            self._take_servers(self._servers.source_tools())
             self._offer_skills()
 
     def _offer_skills(self, *, prompts: bool = True) -> None:
@@ -358,7 +358,7 @@ class SourceLoader:
         """The session's skills."""
         return make_skilled(
             self.around,
-            trusted=lambda: self.trusted,
+            trusted=lambda: self.project_code,
             servers=lambda: self.servers if self._counts_prompts else None,
         )
 
@@ -396,7 +396,7 @@ def keep_programs(around: SourceContext, tools: Iterable[AnyTool], trusted: Mapp
     around.services[Guard].keep(os.path.realpath(path) for path in trusted if os.path.dirname(path) in folders)
 
 
-def confining(around: SourceContext) -> "Callable[[Sequence[str], str], Wrapped | None]":
+def make_confiner(around: SourceContext) -> "Callable[[Sequence[str], str], Wrapped | None]":
     """How a program is asked what it is: it can write nothing and reach nobody. None if commands cannot be confined."""
 
     def confine(argv: Sequence[str], cwd: str) -> "Wrapped | None":
@@ -406,7 +406,7 @@ def confining(around: SourceContext) -> "Callable[[Sequence[str], str], Wrapped 
         sandbox = confinement.sandbox
         if sandbox is None:
             return None
-        profile = confinement.reading_profile(*confinement.profile().writable, os.path.realpath(cwd))
+        profile = confinement.read_only_profile(*confinement.profile().writable, os.path.realpath(cwd))
         return sandbox.wrap(argv, profile, cwd=cwd)
 
     return confine
@@ -414,7 +414,7 @@ def confining(around: SourceContext) -> "Callable[[Sequence[str], str], Wrapped 
 
 def find(around: SourceContext) -> Configured:
     """What every layer configures."""
-    return configured(
+    return read_servers(
         around.jail.folder,
         around.settings.mcp,
         given=around.mcp_config,
@@ -473,7 +473,7 @@ def make_servers(around: SourceContext, found: Configured, on_changed: Callable[
     return servers
 
 
-def heed(around: SourceContext, servers: Servers) -> None:
+def apply_server_rules(around: SourceContext, servers: Servers) -> None:
     """Let the user's word on whole servers of their own count as rules."""
     allowed = [text for action, text in servers.rules() if action == "allow"]
     if allowed:

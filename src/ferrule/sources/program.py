@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
-from ferrule.sandbox.profile import Wrapped, nothing
+from ferrule.sandbox.profile import Wrapped, do_nothing
 from ferrule.settings.schema import Settings
 from ferrule.system.command import Launch, Running, start
 from ferrule.system.folder import describe
@@ -78,13 +78,13 @@ async def run_program(
         roster=roster,
         starter=None if wrapped is None else cast("Starter | None", wrapped.starter),
         descriptors=() if wrapped is None else wrapped.descriptors,
-        done=None if wrapped is None or wrapped.done is nothing else wrapped.done,
+        done=None if wrapped is None or wrapped.done is do_nothing else wrapped.done,
     )
 
     def hear(text: str) -> None:
         if ctx is not None:
             _progress(ctx, text)
-        if limit_bytes is not None and running.finished().total_bytes > limit_bytes:
+        if limit_bytes is not None and running.result().total_bytes > limit_bytes:
             raise _FloodError
 
     try:
@@ -96,7 +96,7 @@ async def run_program(
         raise ToolFailure(f"{argv[0]} cannot be run: {why}.", path=argv[0]) from error
     feeding = None if stdin is None else asyncio.create_task(_feed(running, stdin))
     try:
-        flooded = await _flooded(running, seconds)
+        flooded = await _wait_for_end(running, seconds)
     except BaseException:
         running.abandon()
         await running.stop()
@@ -106,7 +106,7 @@ async def run_program(
             feeding.cancel()
             await asyncio.wait([feeding])
         running.close()
-    finished = running.finished()
+    finished = running.result()
     if ctx is not None and finished.missing_chars:
         shown_chars = len(finished.text) + len(finished.errors)
         ctx.keep_log(finished.logged_bytes, missing=max(1, finished.total_chars - shown_chars))
@@ -115,7 +115,7 @@ async def run_program(
     )
 
 
-async def _flooded(running: Running, seconds: float | None) -> bool:
+async def _wait_for_end(running: Running, seconds: float | None) -> bool:
     """Wait for its end, or bring it about; whether it was because of too much output."""
     try:
         if await running.wait(seconds) == "time":

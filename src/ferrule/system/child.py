@@ -269,7 +269,7 @@ class ChildProcess:
             argv,
             cwd=cwd,
             env=dict(os.environ) if env is None else env,
-            stdin=files.opened(files.stdin),
+            stdin=files.open_descriptor(files.stdin),
             stdout=files.output,
             stderr=files.output if files.errors == STDOUT else files.errors,
             descriptors=descriptors,
@@ -365,7 +365,7 @@ class _Files:
             self.close_ours()
             raise
 
-    def opened(self, descriptor: int) -> int:
+    def open_descriptor(self, descriptor: int) -> int:
         """The descriptor, where nothing is to be read one of the null device."""
         if descriptor == DEVNULL:
             descriptor = os.open(os.devnull, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, Protocol
 from ferrule.system import proc
 from ferrule.system import tree as reaper
 from ferrule.system.child import ChildProcess, Reads, Starter, Waiters
-from ferrule.system.environment import ProcessLimits, find, limited
+from ferrule.system.environment import ProcessLimits, apply_limits, find
 from ferrule.system.highlights import OutputHighlights, together
 from ferrule.system.roster import Roster
 from ferrule.system.stream import Log, OutputDecoder
@@ -224,13 +224,13 @@ def begin(launch: Launch, tree: ProcessTree) -> tuple[ChildProcess, Log, str]:
     try:
         log = Log(launch.log, launch.log_limit_bytes, late=launch.log_late)
         try:
-            argv = limited(launch.argv, launch.limits)
+            argv = apply_limits(launch.argv, launch.limits)
             if argv is not launch.argv or launch.stdin == "terminal":
                 find(launch.argv[0], cwd=launch.cwd, env=launch.env)  # the shell in front would only say it
             if roster is not None:
                 command, cwd = launch.command or " ".join(launch.argv), launch.cwd
                 token = roster.add(tree, command=command, cwd=cwd, task=launch.task, log=launch.log)
-            with tree.numbering():
+            with tree.number_children():
                 child = ChildProcess(
                     argv,
                     cwd=launch.cwd,
@@ -252,7 +252,7 @@ def begin(launch: Launch, tree: ProcessTree) -> tuple[ChildProcess, Log, str]:
     tree.lead(child.pid, born=child.attended.born if child.attended is not None else None)
     if roster is not None:
         # The command is starting anyway meanwhile; without this it would be found by its mark.
-        asyncio.get_running_loop().call_soon(roster.started, token, child.pid)
+        asyncio.get_running_loop().call_soon(roster.record_pid, token, child.pid)
     return child, log, token
 
 
@@ -394,7 +394,7 @@ class Running:
     def name(self, task: str) -> None:
         """It is a task from now on: that is what the roster lists it as."""
         if self._launch.roster is not None and not self.ended:
-            self._launch.roster.named(self._token, task)
+            self._launch.roster.record_task(self._token, task)
 
     def abandon(self) -> None:
         """Nobody wants more of its output: whoever writes is told so."""
@@ -418,7 +418,7 @@ class Running:
         if self._launch.stdin == "pipe" and self._child.input is not None:
             self._child.input.close()
 
-    def finished(self) -> Finished:
+    def result(self) -> Finished:
         """What has come of it; while it runs, what has come of it so far."""
         shown = self._shown
         return Finished(
@@ -434,9 +434,9 @@ class Running:
             log_error=self._log.error,
         )
 
-    def found(self) -> OutputHighlights:
+    def highlights(self) -> OutputHighlights:
         """The lines of its output that matter."""
-        return together([one.found() for one in self._shown])
+        return together([one.highlights() for one in self._shown])
 
     def news(self) -> str:
         """What it said since this was asked last, where that is much only the ends of it."""

@@ -128,7 +128,7 @@ class ProcessLimits(NamedTuple):
     """How large a file may become."""
 
 
-def limited(argv: Sequence[str], limits: ProcessLimits | None) -> Sequence[str]:
+def apply_limits(argv: Sequence[str], limits: ProcessLimits | None) -> Sequence[str]:
     """The command as it runs under the limits: a shell sets them and gives way to it."""
     if limits is None or not any(limit is not None for limit in limits):
         return argv
@@ -147,7 +147,7 @@ def limited(argv: Sequence[str], limits: ProcessLimits | None) -> Sequence[str]:
     return ["/bin/sh", "-c", script, "sh", *argv] if steps else argv
 
 
-def unenforced(limits: ProcessLimits | None) -> tuple[str, ...]:
+def describe_unenforced(limits: ProcessLimits | None) -> tuple[str, ...]:
     """What of the limits nothing enforces here, each as a sentence."""
     lacks = []
     if limits is not None and limits.processes is not None and not _counts_processes():
@@ -159,12 +159,12 @@ def unenforced(limits: ProcessLimits | None) -> tuple[str, ...]:
     return tuple(lacks)
 
 
-def reached(limits: ProcessLimits | None, exit_code: int, text: str) -> str:
+def describe_limit(limits: ProcessLimits | None, exit_code: int, text: str) -> str:
     """Which limit ended a command, as a sentence, as far as its exit code and what it said at the end tell; or ""."""
     if limits is None or exit_code == 0:
         return ""
     end = text[-2000:]
-    if limits.file_mb is not None and (exit_code == _signalled("SIGXFSZ") or os.strerror(errno.EFBIG) in end):
+    if limits.file_mb is not None and (exit_code == _signal_exit_code("SIGXFSZ") or os.strerror(errno.EFBIG) in end):
         return f"It wrote a file that would have become larger than {limits.file_mb:,} MB."
     if limits.open_files is not None and os.strerror(errno.EMFILE) in end:
         return f"It opened more than {limits.open_files:,} files at once."
@@ -177,10 +177,10 @@ def reached(limits: ProcessLimits | None, exit_code: int, text: str) -> str:
 
 def _is_out_of_memory(exit_code: int, end: str) -> bool:
     said = (os.strerror(errno.ENOMEM), "MemoryError", "out of memory", "bad_alloc", "memory exhausted")
-    return any(words in end for words in said) or exit_code in map(_signalled, ("SIGSEGV", "SIGABRT", "SIGBUS"))
+    return any(words in end for words in said) or exit_code in map(_signal_exit_code, ("SIGSEGV", "SIGABRT", "SIGBUS"))
 
 
-def _signalled(name: str) -> int:
+def _signal_exit_code(name: str) -> int:
     return 128 + getattr(signal, name, 1 << 10)
 
 

@@ -116,7 +116,7 @@ class Folder:
         own = os.access in os.supports_effective_ids
         return os.access(self.name(name), os.W_OK, dir_fd=self.descriptor, effective_ids=own)
 
-    def gone(self) -> bool:
+    def is_removed(self) -> bool:
         """Was it removed while it was open?"""
         return self.descriptor is not None and os.fstat(self.descriptor).st_nlink == 0
 
@@ -266,17 +266,17 @@ class Descent:
         the way to it, is a link.
         """
         if not _BY_DESCRIPTOR:
-            return os.lstat(path), _listed(path, path, wanted)
+            return os.lstat(path), _list_entries(path, path, wanted)
         descriptor = self._descriptor(path)
         try:
             status = os.fstat(descriptor)
-            return status, _listed(descriptor, path, wanted)
+            return status, _list_entries(descriptor, path, wanted)
         finally:
             if descriptor != self._open[-1][1]:
                 os.close(descriptor)
 
     @contextlib.contextmanager
-    def opened(self, path: str) -> Iterator[int]:
+    def hold_open(self, path: str) -> Iterator[int]:
         """A folder, which is the top or below it, open. Raises `OSError` as `entries` does."""
         descriptor = self._descriptor(path)
         try:
@@ -309,7 +309,7 @@ def _is_in(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 
-def _listed(folder: int | str, path: str, wanted: Callable[[str, int], bool]) -> list[FolderEntry]:
+def _list_entries(folder: int | str, path: str, wanted: Callable[[str, int], bool]) -> list[FolderEntry]:
     head = path.rstrip(os.sep) + os.sep
     found = []
     with os.scandir(folder) as entries:

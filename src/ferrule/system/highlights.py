@@ -167,7 +167,7 @@ class Highlights:
         else:
             self._last[found.weight].append(found)
 
-    def found(self, line: str = "") -> OutputHighlights:
+    def collect(self, line: str = "") -> OutputHighlights:
         """Those that are held, in their order; `line` is one more, which is still being written.
 
         The number of one behind what was looked through is not known: 0.
@@ -253,7 +253,7 @@ def gap(missing: int) -> str:
     return f"\n\n[{missing:,} characters are not shown here]\n\n"
 
 
-def highlighted(text: str, missing: int, found: Callable[[], OutputHighlights]) -> str:
+def insert_highlights(text: str, missing: int, found: Callable[[], OutputHighlights]) -> str:
     """The two ends of an output with the lines that matter between them: they take their room from the second end."""
     head, mark, tail = text.partition(gap(missing)) if missing else (text, "", "")
     if not mark:
@@ -262,6 +262,6 @@ def highlighted(text: str, missing: int, found: Callable[[], OutputHighlights]) 
     return f"{head}{mark}{between}\n\n{tail[len(between) + 2 :]}" if between else text
 
 
-def lacking(found: OutputHighlights, newlines: int) -> OutputHighlights:
+def subtract_newlines(found: OutputHighlights, newlines: int) -> OutputHighlights:
     """The same, with the number of lines that are missing where so many are shown."""
     return found if found.newlines is None else found._replace(newlines=found.newlines - newlines)

@@ -77,7 +77,7 @@ def leads_inside(address: Address, *, private: bool = False) -> str:
     `private` lets the networks of a house or a company through, and this machine, but not what no program is meant to
     reach: the address at which a cloud tells its machines their secrets, and those that are no single machine.
     """
-    for each in _unwrapped(address):
+    for each in _unwrap_address(address):
         if any(each in network for network in _networks(_NEVER) if network.version == each.version):
             return f"{address} is a link-local, metadata or group address"
         if not private and (
@@ -125,7 +125,7 @@ def _networks(written: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network, ...]
     return tuple(IPv6Network(each) if ":" in each else IPv4Network(each) for each in written)
 
 
-def _unwrapped(address: Address) -> list[Address]:
+def _unwrap_address(address: Address) -> list[Address]:
     """The address, and those that it carries: a gateway on the way may take them out."""
     if isinstance(address, IPv4Address):
         return [address]

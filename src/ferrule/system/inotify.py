@@ -37,7 +37,7 @@ class InotifyWatch:
         """Raises OSError where there are no such notices."""
         self._heard = heard
         self._folders: set[str] = set()
-        self._descriptor = _checked(_library().inotify_init1(_NONBLOCK | _CLOEXEC))
+        self._descriptor = _check_result(_library().inotify_init1(_NONBLOCK | _CLOEXEC))
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(self._descriptor, self._read)
 
@@ -46,7 +46,7 @@ class InotifyWatch:
         mask = _CREATED | _MOVED_TO | _CLOSED_WRITTEN | _ONLY_FOLDERS
         for folder in set(folders) - self._folders:
             with contextlib.suppress(OSError):
-                _checked(_library().inotify_add_watch(self._descriptor, os.fsencode(folder), mask))
+                _check_result(_library().inotify_add_watch(self._descriptor, os.fsencode(folder), mask))
                 self._folders.add(folder)
 
     def is_here(self) -> bool:
@@ -92,7 +92,7 @@ class FolderWatch:
 
     def __init__(self) -> None:
         """Raises OSError where there are no such notices."""
-        self._descriptor = _checked(_library().inotify_init1(_NONBLOCK | _CLOEXEC))
+        self._descriptor = _check_result(_library().inotify_init1(_NONBLOCK | _CLOEXEC))
         self._paths: dict[int, str] = {}
         self._numbers: dict[str, tuple[int, int]] = {}
         """By path: the number of the watch, and the inode that it is of."""
@@ -102,7 +102,9 @@ class FolderWatch:
         known = self._numbers.get(path)
         if known is not None and known[1] == inode:
             return
-        number = _checked(_library().inotify_add_watch(self._descriptor, b"/proc/self/fd/%d" % folder, _EVERYTHING))
+        number = _check_result(
+            _library().inotify_add_watch(self._descriptor, b"/proc/self/fd/%d" % folder, _EVERYTHING)
+        )
         if (before := self._paths.get(number)) is not None:
             self._numbers.pop(before, None)  # it was moved here
         self._paths[number], self._numbers[path] = path, (number, inode)
@@ -157,7 +159,7 @@ def is_heard_of(folder: int) -> bool:
 
     room = ctypes.create_string_buffer(_KIND_BYTES)
     try:
-        _checked(_library().fstatfs(folder, room))
+        _check_result(_library().fstatfs(folder, room))
     except OSError:
         return False
     return ctypes.c_long.from_buffer(room).value & 0xFFFFFFFF in _LOCAL
@@ -181,7 +183,7 @@ def _library() -> Any:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def _checked(result: int) -> int:
+def _check_result(result: int) -> int:
     if result < 0:
         import ctypes  # loaded by now
 

@@ -34,7 +34,7 @@ def stat(pid: int) -> list[bytes]:
     return fields
 
 
-def began(pid: int) -> int:
+def start_time(pid: int) -> int:
     """When a process began, in ticks since the system did; 0 where nobody knows or there is no such process.
 
     An id and its beginning name one process for ever: ids are given out again.
@@ -50,7 +50,7 @@ _beginnings: dict[int, tuple[int, int]] = {}
 _BEGINNINGS = 4096
 
 
-def known_beginning(pid: int) -> int:
+def cached_start_time(pid: int) -> int:
     """Like `began`, but faster for a process that was asked for before."""
     with contextlib.suppress(OSError):
         number = os.stat(f"/proc/{pid}").st_ino
@@ -59,7 +59,7 @@ def known_beginning(pid: int) -> int:
             return known[1]
         if len(_beginnings) >= _BEGINNINGS:
             _beginnings.clear()
-        beginning = began(pid)
+        beginning = start_time(pid)
         _beginnings[pid] = (number, beginning)
         return beginning
     return 0
@@ -117,7 +117,7 @@ _LISTENS = b"0A"
 """How the kernel writes the state of a socket that listens."""
 
 
-def listening(pids: Iterable[int]) -> dict[int, str]:
+def find_listeners(pids: Iterable[int]) -> dict[int, str]:
     """Port → host, of what these processes listen on by TCP; nothing where the system does not tell."""
     found: dict[int, str] = {}
     for pid in pids:

@@ -86,12 +86,12 @@ class Roster:
         }
         return token if self._write(token, json.dumps(fields) + "\n", os.O_CREAT | os.O_EXCL) else ""
 
-    def started(self, token: str, pid: int) -> None:
+    def record_pid(self, token: str, pid: int) -> None:
         """The process that was written down has this id."""
         if token:
-            self._write(token, f"{pid} {proc.began(pid)}\n", os.O_APPEND)
+            self._write(token, f"{pid} {proc.start_time(pid)}\n", os.O_APPEND)
 
-    def named(self, token: str, task: str) -> None:
+    def record_task(self, token: str, task: str) -> None:
         """The process, which was started without one, has become a task with this id."""
         if token:
             self._write(token, f"{_TASK}{task}\n", os.O_APPEND)
@@ -149,7 +149,7 @@ class Roster:
 
     def _me(self) -> tuple[int, int, str]:
         if self._engine[0] != os.getpid():  # once, and again in a fork
-            self._engine = (os.getpid(), proc.began(os.getpid()), proc.this_system())
+            self._engine = (os.getpid(), proc.start_time(os.getpid()), proc.this_system())
         return self._engine
 
     def _write(self, token: str, text: str, flags: int) -> bool:
@@ -228,7 +228,7 @@ def _is_same(pid: int, began: int) -> bool:
     """Does this very process still live? An id alone proves nothing: it may have been given out again."""
     if sys.platform != "linux":
         return pid > 1 and proc.exists(pid)
-    return pid > 1 and began > 0 and proc.began(pid) == began and proc.lives(pid)
+    return pid > 1 and began > 0 and proc.start_time(pid) == began and proc.lives(pid)
 
 
 def _tree(entry: RosterEntry) -> ProcessTree:

@@ -68,7 +68,7 @@ async def run(
         raise
     finally:
         running.close()
-    return running.finished()
+    return running.result()
 
 
 class Captured(NamedTuple):
@@ -103,7 +103,7 @@ async def stream(
     argv: Sequence[str], *, cwd: str, on_chunk: Callable[[bytes], bool], is_real: bool = False
 ) -> Captured:
     """Like `capture`, but the output goes to `on_chunk` piece by piece, until that returns False."""
-    with _entered(cwd) if is_real else contextlib.nullcontext(cwd) as where:
+    with _enter_folder(cwd) if is_real else contextlib.nullcontext(cwd) as where:
         child = ChildProcess(argv, cwd=where, env=None, apart=True)
     output, complaints = child.pipes
     errors = b""
@@ -130,7 +130,7 @@ async def stream(
 
 
 @contextlib.contextmanager
-def _entered(folder: str) -> Iterator[str]:
+def _enter_folder(folder: str) -> Iterator[str]:
     """A folder that was opened without following a link, as a program can be started in it. Raises OSError."""
     if not os.path.isdir("/proc/self/fd"):
         yield folder  # the system has no other name for an open folder
@@ -188,7 +188,7 @@ async def pipe(
             given.seek(0)
             if roster is not None:
                 token = roster.add(tree, command=" ".join(argv), cwd=cwd)
-            with tree.numbering():
+            with tree.number_children():
                 child = ChildProcess(
                     argv,
                     cwd=cwd,
@@ -201,7 +201,7 @@ async def pipe(
         tree.lead(child.pid, born=child.attended.born if child.attended is not None else None)
         filtering = _Filtering(child, tree, limit_bytes)
         if roster is not None:
-            roster.started(token, child.pid)
+            roster.record_pid(token, child.pid)
         try:
             await filtering.work(seconds)
         finally:
@@ -212,7 +212,7 @@ async def pipe(
     finally:
         if roster is not None:
             roster.remove(token)
-    return filtering.piped()
+    return filtering.result()
 
 
 class _Filtering:
@@ -267,7 +267,7 @@ class _Filtering:
         self._tree.leave()
         forget(self)
 
-    def piped(self) -> Piped:
+    def result(self) -> Piped:
         return Piped(self._child.exit_code, b"".join(self._pieces), self._errors, self._stopped)
 
     def _take(self) -> None:

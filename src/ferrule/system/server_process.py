@@ -221,7 +221,7 @@ class Served:
         if not self.why and not self._stopping:
             self.why = why
             self._output.stop("over")
-            self._lost()
+            self._on_failure()
 
     def close(self) -> None:
         """Kill all of it now, and let go of everything."""
@@ -235,11 +235,11 @@ class Served:
         """Of its standard error."""
         raise NotImplementedError
 
-    def _died(self) -> None:
+    def _on_exit(self) -> None:
         """It has ended by itself, and all that it said was heard."""
         raise NotImplementedError
 
-    def _lost(self) -> None:
+    def _on_failure(self) -> None:
         """Called once when it can answer no more."""
         raise NotImplementedError
 
@@ -299,7 +299,7 @@ class Served:
         if self._child.ended:
             self._output.drain()
             self._errors.drain()
-            self._died()
+            self._on_exit()
         elif not self._output.open:
             # A process that ends closes its output first, and how it ended says more.
             self._loop.call_later(_LATE_SECONDS, self.fail, "closed its output")

@@ -191,11 +191,11 @@ class Database:
     def _open(self, distrusted: tuple[int, int] | None) -> sqlite3.Connection:
         # One process at a time: the file that another one is just making would look like an emptied one.
         with self._locks.hold([self._path]):
-            known = self._known_identity()
+            known = self._read_identity()
             try:
                 if distrusted is not None and distrusted == _file(self._path):
                     raise _damage("a part of it cannot be read")
-                connection = self._trusted(known)
+                connection = self._open_trusted(known)
             except sqlite3.DatabaseError as error:
                 if not _is(error, _DAMAGED):
                     raise
@@ -209,7 +209,7 @@ class Database:
             self._connection = connection
         return connection
 
-    def _trusted(self, known: str | None) -> sqlite3.Connection:
+    def _open_trusted(self, known: str | None) -> sqlite3.Connection:
         def check(connection: sqlite3.Connection) -> None:
             if known is not None and _identity(connection) is None:
                 raise _damage("it has lost its identity")
@@ -223,7 +223,7 @@ class Database:
         aside = set_aside(self._path)
         what = f"was damaged and is now {os.path.basename(aside)}" if aside else "was gone"
         self.warning = f"{self._path} {what}; a new one was started."
-        return self._trusted(None)
+        return self._open_trusted(None)
 
     def _remember(self, connection: sqlite3.Connection, known: str | None) -> None:
         identity = _identity(connection)
@@ -240,7 +240,7 @@ class Database:
                 file.write(identity)
             os.replace(fresh, self._identity_path)
 
-    def _known_identity(self) -> str | None:
+    def _read_identity(self) -> str | None:
         try:
             with open(self._identity_path, encoding="ascii", errors="replace") as file:
                 return file.read(64) or None

@@ -205,19 +205,19 @@ class TextEnds:
 
     def text(self, more: str = "") -> str:
         """The two ends together, with a sentence between them where something is missing and there is a first one."""
-        return _joined(self._head.text(more), self._tail.text(more), self.total_chars + len(more), always=False)
+        return _join_ends(self._head.text(more), self._tail.text(more), self.total_chars + len(more), always=False)
 
     def news(self, more: str = "") -> str:
         """The ends of what was added since this was asked last, with a sentence between them."""
         total_chars = self.total_chars + len(more) - self._asked_at
         tail = self._tail.text(more)
-        text = _joined(self._fresh.text(more), tail[max(0, len(tail) - total_chars) :], total_chars, always=True)
+        text = _join_ends(self._fresh.text(more), tail[max(0, len(tail) - total_chars) :], total_chars, always=True)
         self._fresh = TextHead(self._head_chars)
         self._asked_at, self.news_chars = self.total_chars, total_chars
         return text
 
 
-def _joined(head: str, tail: str, total_chars: int, *, always: bool) -> str:
+def _join_ends(head: str, tail: str, total_chars: int, *, always: bool) -> str:
     if len(tail) == total_chars or not (head or always):
         return tail
     missing = total_chars - len(head) - len(tail)
@@ -319,32 +319,32 @@ class TerminalRenderer:
         """Take more of the text; what has become certain by it. `plain`: no character of it is special."""
         if self._rest or not (plain or is_plain(text)):
             if self._rest or _compiled(_STEERS).search(text):
-                text = self._stripped(self._rest + text)
+                text = self._strip_escapes(self._rest + text)
             if self._returned or "\r" in text or "\b" in text:
-                return self._drawn(text)
+                return self._draw_text(text)
         elif self._returned:
-            return self._drawn(text)
+            return self._draw_text(text)
         cut = text.rfind("\n") + 1
         if not cut:
             self.line += text
-            return self._released()
+            return self._release_line()
         certain = self.line + text[:cut]
         self.line = text[cut:]
         self._long = False
-        return certain + self._released()
+        return certain + self._release_line()
 
     def end(self) -> str:
         """There is no more: the last line is certain now."""
         line, self.line, self._rest = self.line, "", ""
         return line
 
-    def _released(self) -> str:
+    def _release_line(self) -> str:
         if len(self.line) <= _LINE_CHARS:
             return ""
         line, self.line, self._long = self.line, "", True
         return line
 
-    def _stripped(self, text: str) -> str:
+    def _strip_escapes(self, text: str) -> str:
         """The text without what steers; a sequence that is not finished yet waits for the next piece."""
         self._rest = ""
         begin = max(text.rfind("\x1b"), text.rfind("\x9b"))
@@ -355,7 +355,7 @@ class TerminalRenderer:
             self._rest = rest if len(rest) <= keep else rest[:keep] + _last(rest, keep)
         return _compiled(_STEERING).sub("", text)
 
-    def _drawn(self, text: str) -> str:
+    def _draw_text(self, text: str) -> str:
         """What becomes certain of a text that goes back in its line."""
         if self._returned:
             text = "\r" + text
@@ -366,7 +366,7 @@ class TerminalRenderer:
             certain = _compiled(_EARLIER).sub("", self.line + body)
             cut = certain.rfind("\n") + 1
             self.line = certain[cut:]
-            return certain[:cut] + self._released()
+            return certain[:cut] + self._release_line()
         pieces: list[str] = []
         *lines, last = body.split("\n")
         for line in lines:
@@ -374,18 +374,18 @@ class TerminalRenderer:
             pieces += (self.line, "\n")
             self.line, self._long = "", False
         self._draw(last, pieces)
-        pieces.append(self._released())
+        pieces.append(self._release_line())
         return "".join(pieces)
 
     def _draw(self, text: str, certain: list[str]) -> None:
         first, *states = text.split("\r")
-        self.line = _erased(self.line, first)
+        self.line = _apply_backspaces(self.line, first)
         state = next(filter(None, reversed(states)), "")
         if state:
             if self._long:  # its beginning is out already: what follows begins a line of its own
                 certain += (self.line, "\n")
                 self._long = False
-            self.line = _erased("", state)
+            self.line = _apply_backspaces("", state)
 
 
 def is_plain(text: str) -> bool:
@@ -393,7 +393,7 @@ def is_plain(text: str) -> bool:
     return _compiled(_SPECIAL).search(text) is None
 
 
-def stripped(text: str) -> str:
+def strip_controls(text: str) -> str:
     """A text that is at an end, without the control characters in it."""
     return text if is_plain(text) else _compiled(_SPECIAL).sub("", text)
 
@@ -403,7 +403,7 @@ def _last(rest: str, keep: int) -> str:
     return rest[-1] if rest[keep - 1] in "[\x9b" else ""
 
 
-def _erased(line: str, text: str) -> str:
+def _apply_backspaces(line: str, text: str) -> str:
     """The line with the text behind it, where each backspace has taken one character."""
     if "\b" not in text:
         return line + text
@@ -478,9 +478,9 @@ class OutputDecoder:
     def missing_chars(self) -> int:
         return self._ends.missing_chars(self.line)
 
-    def found(self) -> OutputHighlights:
+    def highlights(self) -> OutputHighlights:
         """The lines that matter, and how many there are."""
-        return self._highlights.found(self.line)
+        return self._highlights.collect(self.line)
 
     def text(self) -> str:
         return self._clean(self._ends.text(self.line))
@@ -494,4 +494,4 @@ class OutputDecoder:
         return self._clean(news[again:])
 
     def _clean(self, text: str) -> str:
-        return stripped(text) if self._flooded else text
+        return strip_controls(text) if self._flooded else text

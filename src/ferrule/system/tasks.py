@@ -26,7 +26,7 @@ _REMEMBERED = 64
 _SHOWN_CHARS = 80
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     """Most tasks leave nothing to be taken back."""
 
 
@@ -60,7 +60,7 @@ class Task:
             return "running"
         if self.stopped:
             return "killed"
-        return "failed" if self.running.finished().exit_code else "completed"
+        return "failed" if self.running.result().exit_code else "completed"
 
     @property
     def took_seconds(self) -> float:
@@ -73,9 +73,9 @@ class Task:
         words = " ".join((self.description or self.command).split())
         return words if len(words) <= _SHOWN_CHARS else words[: _SHOWN_CHARS - 1] + "…"
 
-    def ending(self) -> str:
+    def describe_end(self) -> str:
         """How it ended, as a sentence."""
-        how = "was stopped" if self.stopped else f"ended with exit code {self.running.finished().exit_code}"
+        how = "was stopped" if self.stopped else f"ended with exit code {self.running.result().exit_code}"
         return f"Task {self.id} ({self.label}) {how}."
 
 
@@ -104,18 +104,18 @@ class Tasks:
         self._count = 0
 
     @property
-    def running(self) -> int:
+    def active_count(self) -> int:
         """How many run now."""
         return sum(not task.running.ended for task in self._tasks.values())
 
     @property
     def has_room(self) -> bool:
         """May another one be left running?"""
-        return self.running < self.most
+        return self.active_count < self.most
 
     def release(self) -> int:
         """Make a task of every command that a call waits for, as far as there is room; how many."""
-        released = [one for one in self.waited if not one.ended][: max(0, self.most - self.running)]
+        released = [one for one in self.waited if not one.ended][: max(0, self.most - self.active_count)]
         for running in released:
             self.waited.remove(running)
             running.release()
@@ -137,7 +137,7 @@ class Tasks:
         cwd: str,
         description: str = "",
         log: str | None = None,
-        done: Callable[[], None] = _nothing,
+        done: Callable[[], None] = _do_nothing,
     ) -> Task:
         """Take a running command over, with a `new_id`; it ends with this object at the latest.
 
@@ -174,7 +174,7 @@ class Tasks:
             await asyncio.wait([task.watch])
         return True
 
-    def ended_unread(self) -> Sequence[Task]:
+    def take_ended(self) -> Sequence[Task]:
         """Those that have ended since anybody was told; they are given once."""
         fresh = [task for task in self._tasks.values() if task.running.ended and not task.told]
         for task in fresh:
@@ -236,7 +236,7 @@ def start_detached(
     output = os.open(log, flags, 0o600)
     token = roster.add(tree, command=" ".join(argv), cwd=cwd, task=task, detached=True, log=log)
     try:
-        with tree.numbering():
+        with tree.number_children():
             pid = os.posix_spawn(
                 "/bin/sh",
                 ["sh", "-c", _SCRIPT, str(log_limit_bytes), cwd, *argv],
@@ -256,7 +256,7 @@ def start_detached(
     finally:
         os.close(output)
     OWN.add(pid)
-    roster.started(token, pid)
+    roster.record_pid(token, pid)
     # As long as this process lives, it is the parent, and nobody else can reap it.
     threading.Thread(target=_reap, args=(roster, token, pid), daemon=True).start()
     return pid

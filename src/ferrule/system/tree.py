@@ -44,7 +44,7 @@ def inherits() -> bool:
     return adopts() or os.getpid() == 1
 
 
-def adopted(pid: int) -> bool:
+def is_adopted(pid: int) -> bool:
     """Is it a child of this process that nobody here has started, in a session of its own?
 
     A program that is run with Python's `subprocess` is in this very session; it is nobody's orphan.
@@ -94,7 +94,7 @@ class ProcessTree:
         return {**env, MARK: f"{outer},{self.mark}" if outer else self.mark}
 
     @contextlib.contextmanager
-    def numbering(self) -> Iterator[None]:
+    def number_children(self) -> Iterator[None]:
         """What this process starts meanwhile has the tree's number from its first instant."""
         if sys.platform != "linux":
             yield
@@ -150,7 +150,7 @@ class ProcessTree:
         if self._session != os.getpgrp():
             proc.signal_group(self._session, number)
         if sys.platform == "linux":
-            for pid in set(pids) - _spared():
+            for pid in set(pids) - _find_exempt_pids():
                 descriptor = proc.pidfd(pid)
                 # Asked again now that the descriptor stands for the process: its id may be another's by then.
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -192,14 +192,14 @@ class ProcessTree:
             if reached < int(proc.contents("/proc/sys/kernel/pid_max")):
                 pids = [pid for pid in pids if pid > self._leader]  # ids rise, and did not begin again
         # Those are older than a leader that was started here, and looking them up takes time.
-        spared = {1, os.getpid()} if self._leader else _spared()
+        spared = {1, os.getpid()} if self._leader else _find_exempt_pids()
         return [pid for pid in pids if pid != self._leader and pid not in spared and not self._is_older(pid)]
 
     def _is_older(self, pid: int) -> bool:
         """Did it begin before the leader? Only an adopted one can belong all the same."""
         if not self._began and self._leader:
-            self._began = proc.began(self._leader)
-        return not adopts() and 0 < proc.known_beginning(pid) < self._began
+            self._began = proc.start_time(self._leader)
+        return not adopts() and 0 < proc.cached_start_time(pid) < self._began
 
     def _descendants(self, owned: Sequence[int], candidates: Iterable[int]) -> list[int]:
         """Whom the leader or one of these has started, though nothing else says so."""
@@ -217,7 +217,7 @@ class ProcessTree:
             for pid, parent in parents.items():
                 if parent in family and pid not in family:
                     family.add(pid)
-                    self._descended[pid] = proc.began(pid)
+                    self._descended[pid] = proc.start_time(pid)
                     grown = True
         return [pid for pid in others if pid in family]
 
@@ -232,19 +232,19 @@ class ProcessTree:
             with contextlib.suppress(PermissionError, AttributeError):
                 if resource.prlimit(pid, _LOCKS)[0] == self.number and not self._is_beside(pid):
                     return True
-            if pid in self._descended and self._descended[pid] == proc.began(pid):
+            if pid in self._descended and self._descended[pid] == proc.start_time(pid):
                 return True
             if self.mark.encode() in proc.contents(f"/proc/{pid}/environ"):
                 return True
         # With several trees nobody can tell whose orphan it is: the last one to end takes it.
-        return adopts() and {self} == _LED and adopted(pid) and not _is_anothers(pid)
+        return adopts() and {self} == _LED and is_adopted(pid) and not _is_anothers(pid)
 
     def _is_beside(self, pid: int) -> bool:
         """Does it descend from this process, but not through the leader? Another thread started it while numbering."""
         branch = self._branch(pid)
         if branch <= 1 or (self._leader and branch == self._branch(self._leader, beyond=True)):
             return False
-        return not (inherits() and adopted(branch))
+        return not (inherits() and is_adopted(branch))
 
     def _branch(self, pid: int, *, beyond: bool = False) -> int:
         """The child of this process that it descends from, or it itself; 0 without one, and up to the leader only.
@@ -277,7 +277,7 @@ def _is_anothers(pid: int) -> bool:
         return True
 
 
-def _spared() -> set[int]:
+def _find_exempt_pids() -> set[int]:
     """Whom no tree ever holds, whatever it seems to: this process, those that it descends from, and the first ones."""
     spared, pid = {0, 1}, os.getpid()
     while pid not in spared:

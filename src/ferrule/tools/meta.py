@@ -135,7 +135,7 @@ class ToolSearch(Tool[ToolSearchArgs, ToolsFound]):
 
 
 def _hint(catalog: Catalog) -> str:
-    there = catalog.told()
+    there = catalog.summary()
     if not there:
         return "There is nothing to be found: all tools of this session are listed in full."
     return f"Say it in other words, or name a tool. There are: {there}."

@@ -138,7 +138,7 @@ class PlanFolder:
             raise ConfigError(f"plan.folder is {name!r}, which is a file. Give a folder in the workspace.")
         example = os.path.join(spelled, "plan.md")
         is_own = within(spelled, os.path.join(workspace, OWN_FOLDER))
-        if self._guard.secret(example) or (self._guard.protected(example) and not is_own):
+        if self._guard.secret(example) or (self._guard.is_protected(example) and not is_own):
             raise ConfigError(f"plan.folder is {name!r}, where files are secret or obeyed. Give another folder.")
         return spelled
 
@@ -152,7 +152,7 @@ class PlanFolder:
             path = os.path.join(folder, "-".join(part for part in (day, slug, extra) if part) + ".md")
         return path
 
-    def named(self, file: str) -> str:
+    def resolve_plan(self, file: str) -> str:
         """The real path of a plan in the folder, by its name or path. Raises `ToolFailure` for anything else."""
         folder = self.path()
         tail = os.path.basename(os.path.normpath(file)) if file.strip() else ""
@@ -160,13 +160,13 @@ class PlanFolder:
             path = os.path.normpath(os.path.join(self._jail.folder, spelled))
             if os.path.dirname(path) == folder and path.endswith(".md") and "\0" not in path:
                 return path
-        shown = self._jail.shown(folder)
+        shown = self._jail.display_path(folder)
         raise ToolFailure(f"{file} is no plan: give the name of a `.md` file in {shown}.", code="no-plan")
 
 
 def read_plan(jail: Jail, path: str) -> str:
     """The text of a plan, through no link. Raises `ToolFailure` where there is none, or more than can be shown."""
-    shown = jail.shown(path)
+    shown = jail.display_path(path)
     try:
         place = jail.place(path)
         with place.folder() as folder, open(folder.open(place.name), "rb") as file:

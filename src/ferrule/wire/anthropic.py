@@ -11,12 +11,12 @@ import msgspec
 
 from ferrule.core.content import Cache, Document, Extra, Image, Text
 from ferrule.wire import conversation
-from ferrule.wire.conversation import Role, left_out, object_out, ordered, plain_text, reason_of
+from ferrule.wire.conversation import Role, object_out, omission_note, order_turns, plain_text, reason_of
 from ferrule.wire.fields import (
     bare,
     body_fields,
     cache_in,
-    known,
+    field_names,
     others,
     own,
     present,
@@ -30,7 +30,6 @@ from ferrule.wire.shape import (
     as_list,
     as_object,
     budget,
-    carried,
     count_or_none,
     flag_or,
     is_own,
@@ -38,12 +37,13 @@ from ferrule.wire.shape import (
     number_or_none,
     object_or,
     own_word,
+    pack_thinking,
     refuse_failure,
     text_of,
     text_or,
     texts_of,
     tokens,
-    uncarried,
+    unpack_thinking,
 )
 from ferrule.wire.turn import (
     Content,
@@ -65,8 +65,10 @@ from ferrule.wire.turn import (
 NAME = "anthropic"
 _SILENT = "The tool failed and said nothing."
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
-_MESSAGE = known(NAME, "message")
-_KNOWN = {kind: known(NAME, f"block:{kind}") for kind in ("text", "image", "document", "tool_use", "tool_result")} | {
+_MESSAGE = field_names(NAME, "message")
+_KNOWN = {
+    kind: field_names(NAME, f"block:{kind}") for kind in ("text", "image", "document", "tool_use", "tool_result")
+} | {
     "thinking": frozenset(("type", "thinking", "signature")),
     "redacted_thinking": frozenset(("type", "data")),
 }
@@ -78,9 +80,9 @@ def turns_out(turns: Sequence[Turn]) -> dict[str, Any]:
     given = list(turns)
     # What a caller of this API has said in the middle as the system stays there; all else stands above.
     above = [turn for turn in given if turn.role == "system" and own(turn, NAME) is None]
-    rest = ordered(turn for turn in given if turn.role != "system" or own(turn, NAME) is not None)
+    rest = order_turns(turn for turn in given if turn.role != "system" or own(turn, NAME) is not None)
     messages = [_message_out(turn, blocks) for turn in rest if (blocks := _blocks_out(turn))]
-    system = _system_out(ordered(above))
+    system = _system_out(order_turns(above))
     return {"system": system, "messages": messages} if system else {"messages": messages}
 
 
@@ -104,26 +106,26 @@ def _block_out(part: Part, *, is_user: bool) -> dict[str, Any] | None:
     if not isinstance(part, Foreign) and (kept := own(part, NAME)) is not None:
         return kept
     if isinstance(part, Text):
-        return marked({"type": "text", "text": part.text}, part.cache) if part.text.strip() else None
+        return mark_block({"type": "text", "text": part.text}, part.cache) if part.text.strip() else None
     if isinstance(part, Use):
         use = {
             "type": "tool_use",
-            "id": conversation.outgoing(part.id, conversation.PLAIN),
+            "id": conversation.encode_id(part.id, conversation.PLAIN),
             "name": part.name,
             "input": object_out(part),
         }
-        return marked(use, part.cache)
+        return mark_block(use, part.cache)
     if isinstance(part, Result):
         return _result_out(part)
     if isinstance(part, Thinking):
         return _thinking_out(part) if is_own(part, NAME) else None
     if isinstance(part, Image):
-        return marked({"type": "image", "source": _source_out(part)}, part.cache) if is_user else None
+        return mark_block({"type": "image", "source": _source_out(part)}, part.cache) if is_user else None
     if isinstance(part, Document):
         return _document_out(part) if is_user else None
     if part.wire == NAME:
         return part.block
-    return {"type": "text", "text": left_out(part)} if is_user else None
+    return {"type": "text", "text": omission_note(part)} if is_user else None
 
 
 def _thinking_out(part: Thinking) -> dict[str, Any] | None:
@@ -132,7 +134,7 @@ def _thinking_out(part: Thinking) -> dict[str, Any] | None:
     return {"type": "thinking", "thinking": part.text, "signature": part.signature} if part.signature else None
 
 
-def marked(block: dict[str, Any], cache: Cache | None) -> dict[str, Any]:
+def mark_block(block: dict[str, Any], cache: Cache | None) -> dict[str, Any]:
     """A block with the mark that has the API keep what it has read until there."""
     if cache is None:
         return block
@@ -155,23 +157,23 @@ def _document_out(document: Document) -> dict[str, Any]:
     elif text := plain_text(document):
         source = {"type": "text", "media_type": "text/plain", "data": text}
     else:
-        return {"type": "text", "text": left_out(Foreign("", f"document ({document.media_type})", {}))}
+        return {"type": "text", "text": omission_note(Foreign("", f"document ({document.media_type})", {}))}
     block = {"type": "document", "source": source}
-    return marked({**block, "title": document.title} if document.title else block, document.cache)
+    return mark_block({**block, "title": document.title} if document.title else block, document.cache)
 
 
 def _result_out(result: Result) -> dict[str, Any]:
     if (kept := own(result, NAME)) is not None:
         return kept
     content = [block for part in result.parts if (block := _block_out(part, is_user=True)) is not None]
-    out: dict[str, Any] = {"type": "tool_result", "tool_use_id": conversation.outgoing(result.id, conversation.PLAIN)}
+    out: dict[str, Any] = {"type": "tool_result", "tool_use_id": conversation.encode_id(result.id, conversation.PLAIN)}
     if result.failed:
         out["is_error"] = True
         # The API refuses a failure without words.
         content = content or [{"type": "text", "text": _SILENT}]
     if content:
         out["content"] = content
-    return marked(out, result.cache)
+    return mark_block(out, result.cache)
 
 
 def turns_in(body: Any) -> tuple[Turn, ...]:
@@ -209,20 +211,20 @@ def _block_in(given: Any, where: str) -> Part:
     names = _KNOWN.get(kind)
     if names is None:
         return Foreign(NAME, kind, block)
-    part = _known_in(block, kind, where)
+    part = _parse_block(block, kind, where)
     # What has more fields than the noun goes back whole.
     if isinstance(part, Foreign) or not others(block, names):
         return part
     return msgspec.structs.replace(part, extra=Extra(NAME, block))
 
 
-def _known_in(block: dict[str, Any], kind: str, where: str) -> Part:
+def _parse_block(block: dict[str, Any], kind: str, where: str) -> Part:
     cache = cache_in(block) if "cache_control" in block else None
     if kind == "text":
         return Text(text_of(block, "text", where), cache)
     if kind == "tool_use":
         values = as_object(block.get("input", {}), f"{where}.input")
-        id_ = conversation.incoming(text_of(block, "id", where), conversation.PLAIN)
+        id_ = conversation.decode_id(text_of(block, "id", where), conversation.PLAIN)
         return Use(id_, text_of(block, "name", where), values, cache=cache)
     if kind == "tool_result":
         return _result_in(block, where, cache)
@@ -232,7 +234,7 @@ def _known_in(block: dict[str, Any], kind: str, where: str) -> Part:
         return _document_in(block, where, cache)
     if kind == "thinking":
         words, signature = text_of(block, "thinking", where), text_or(block, "signature", where)
-        return uncarried(words, signature, NAME) or Thinking(words, signature, wire=NAME)
+        return unpack_thinking(words, signature, NAME) or Thinking(words, signature, wire=NAME)
     return Thinking("", sealed=text_of(block, "data", where), wire=NAME)
 
 
@@ -274,7 +276,7 @@ def _result_in(block: dict[str, Any], where: str, cache: Cache | None) -> Result
     if failed and parts == (Text(_SILENT),):
         parts = ()
     return Result(
-        conversation.incoming(text_of(block, "tool_use_id", where), conversation.PLAIN), parts, failed, cache=cache
+        conversation.decode_id(text_of(block, "tool_use_id", where), conversation.PLAIN), parts, failed, cache=cache
     )
 
 
@@ -283,9 +285,9 @@ def results_out(results: Sequence[Result], uses: Sequence[Use] = ()) -> list[dic
     return [{"role": "user", "content": [_result_out(result) for result in results]}] if results else []
 
 
-def said_block(part: Part) -> dict[str, Any] | None:
+def answer_block(part: Part) -> dict[str, Any] | None:
     if isinstance(part, Thinking) and not is_own(part, NAME):
-        return {"type": "thinking", "thinking": part.text, "signature": carried(part)}
+        return {"type": "thinking", "thinking": part.text, "signature": pack_thinking(part)}
     if isinstance(part, Thinking) and not part.sealed:
         # Words without a signature may be shown, but not sent back; `turns_out` leaves them out.
         return {"type": "thinking", "thinking": part.text, "signature": part.signature}
@@ -313,9 +315,9 @@ _STOPS: dict[Reason, str] = {
     "refused": "refusal",
     "stopped": "stop_sequence",
 }
-_BODY = known(NAME, "body")
-_TOOL = known(NAME, "tool")
-_THINKING = known(NAME, "thinking:enabled")
+_BODY = field_names(NAME, "body")
+_TOOL = field_names(NAME, "tool")
+_THINKING = field_names(NAME, "thinking:enabled")
 _HOSTED = re.compile(r"_\d{8}$|^tool_search_tool_|^mcp_toolset$")
 """The types of tools that run inside of the API: mostly they end in a date."""
 _MIXED = frozenset(("metadata", "output_config", "thinking"))
@@ -342,7 +344,7 @@ def _definition_out(one: Definition, at: int) -> dict[str, Any]:
         "description": one.words,
         "input_schema": one.schema if one.schema.get("type") == "object" else {**one.schema, "type": "object"},
     }
-    return marked({**out, "strict": True} if one.strict else out, one.cache)
+    return mark_block({**out, "strict": True} if one.strict else out, one.cache)
 
 
 def definitions_in(definitions: Any) -> tuple[Definition, ...]:
@@ -527,7 +529,7 @@ def said_in(answer: Any) -> ModelResponse:
 
 def said_out(said: ModelResponse) -> dict[str, Any]:
     """An answer for a client of this API; another API's thinking is packed so that it comes back with the next body."""
-    blocks = [said_block(part) for part in said.parts]
+    blocks = [answer_block(part) for part in said.parts]
     return {
         "id": said.id,
         "type": "message",

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from ferrule.wire.anthropic import NAME
-from ferrule.wire.shape import carried
+from ferrule.wire.shape import pack_thinking
 from ferrule.wire.sse import ServerSentEvent, event
-from ferrule.wire.stream import StreamReader, StreamWriter, encode, failure_of, json_text, made_id
+from ferrule.wire.stream import StreamReader, StreamWriter, encode, failure_of, json_text, make_id
 from ferrule.wire.turn import (
     AnswerEnd,
     AnswerStart,
@@ -196,7 +196,7 @@ class AnthropicReader(StreamReader):
         if at is None:
             return []
         whole = self._inputs.pop(index, None)
-        return [*([UsePiece(at, whole)] if whole else ()), *self._used(at)]
+        return [*([UsePiece(at, whole)] if whole else ()), *self._end_use(at)]
 
     def _count(self, usage: _AnthropicUsage | None) -> None:
         """Later counts replace earlier ones; what is not counted again stays."""
@@ -255,7 +255,7 @@ class AnthropicWriter(StreamWriter):
 
     def _begin(self, delta: AnswerStart, out: list[ServerSentEvent]) -> None:
         message: dict[str, Any] = {
-            "id": delta.id or made_id("msg_"),
+            "id": delta.id or make_id("msg_"),
             "type": "message",
             "role": "assistant",
             "model": delta.model,
@@ -291,7 +291,7 @@ class AnthropicWriter(StreamWriter):
 
     def _sign(self, signature: str, sealed: str, out: list[ServerSentEvent]) -> None:
         if self._foreign:
-            signature, self._foreign = carried(Thinking("", signature, sealed, self._foreign)), ""
+            signature, self._foreign = pack_thinking(Thinking("", signature, sealed, self._foreign)), ""
         value = {"type": "signature_delta", "signature": signature}
         out.append(event("content_block_delta", {"type": "content_block_delta", "index": self._index, "delta": value}))
 
@@ -302,7 +302,7 @@ class AnthropicWriter(StreamWriter):
     def _piece(self, delta: UsePiece, out: list[ServerSentEvent]) -> None:
         self._change(delta.text, out)
 
-    def _used(self, _: UseEnded, out: list[ServerSentEvent]) -> None:
+    def _end_use(self, _: UseEnded, out: list[ServerSentEvent]) -> None:
         self._stop(out)
 
     def _block(self, delta: ForeignBlock, out: list[ServerSentEvent]) -> None:
@@ -313,7 +313,7 @@ class AnthropicWriter(StreamWriter):
             out.append(event("content_block_start", {**place, "content_block": delta.block}))
             out.append(event("content_block_stop", {"type": "content_block_stop", "index": self._index}))
 
-    def _broke(self, delta: Broke, out: list[ServerSentEvent]) -> None:
+    def _fail(self, delta: Broke, out: list[ServerSentEvent]) -> None:
         error = {"type": failure_of(delta.kind).anthropic, "message": delta.message}
         out.append(event("error", {"type": "error", "error": error}))
 

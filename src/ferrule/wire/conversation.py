@@ -96,7 +96,7 @@ def document_words(document: Document) -> str:
     return f"Document {document.title}:\n\n{document.text}" if document.title else document.text
 
 
-def left_out(part: Foreign | Document) -> str:
+def omission_note(part: Foreign | Document) -> str:
     """What stands in place of a block that this wire has no place for."""
     if isinstance(part, Document):
         return f"[The document at {part.url} was left out here.]"
@@ -114,7 +114,7 @@ def _words(part: Content) -> str:
     if isinstance(part, Document):
         return document_words(part)
     assert isinstance(part, Foreign), "Pictures have no words."
-    return left_out(part)
+    return omission_note(part)
 
 
 def is_attached(part: Content) -> bool:
@@ -122,12 +122,12 @@ def is_attached(part: Content) -> bool:
     return isinstance(part, Image) or (isinstance(part, Document) and not part.text)
 
 
-def marked(text: str, *, failed: bool) -> str:
+def mark_failure(text: str, *, failed: bool) -> str:
     """A result's text, for APIs that have no other place to say that it is a failure."""
     return _FAILED + text if failed else text
 
 
-def unmarked_parts(parts: Iterable[Part]) -> tuple[tuple[Content, ...], bool]:
+def strip_failure_mark(parts: Iterable[Part]) -> tuple[tuple[Content, ...], bool]:
     """What a result holds, and whether the mark of a failure stood before it. Text without words is nothing."""
     kept = [part for part in parts if isinstance(part, Text | Image | Document | Foreign)]
     first = kept[0] if kept else None
@@ -142,14 +142,14 @@ FOLLOWS = "The {what} follows below."
 """A result of which nothing could stand in the result itself: without words it would look as if there were none."""
 
 
-def attached(result: Result) -> list[Image | Document]:
+def find_attachments(result: Result) -> list[Image | Document]:
     """The pictures and files of a result that cannot stand among its text."""
     return [part for part in result.parts if isinstance(part, Image | Document) and is_attached(part)]
 
 
 def words_or_pointer(result: Result) -> str:
     """The text of a result; where it has none, what follows behind it."""
-    files = attached(result)
+    files = find_attachments(result)
     said = words(result)
     return FOLLOWS.format(what=_kind(files)) if files and not said else said
 
@@ -160,7 +160,7 @@ def _kind(files: Iterable[Image | Document]) -> str:
 
 def label(result: Result, name: str) -> str:
     """What is said before pictures and files that could not stand in the result itself."""
-    return f"{_kind(attached(result)).capitalize()} from {name or 'the tool'} (call {result.id}):"
+    return f"{_kind(find_attachments(result)).capitalize()} from {name or 'the tool'} (call {result.id}):"
 
 
 def reason_of(reason: Reason, parts: Iterable[Part]) -> Reason:
@@ -177,14 +177,14 @@ _NOT_IN: dict[str, tuple[type, ...]] = {
 }
 
 
-def ordered(turns: Iterable[Turn]) -> list[Turn]:
+def order_turns(turns: Iterable[Turn]) -> list[Turn]:
     """Between two turns of the model, all results come first, in their order; nothing else moves.
 
     Every API refuses words between a call and its result, and people do write while a tool runs.
     """
     out: list[Turn] = []
     for is_model, run in groupby(turns, key=lambda turn: turn.role == "assistant"):
-        given = [_checked(turn) for turn in run]
+        given = [_check_turn(turn) for turn in run]
         out += given if is_model else _results_first(given)
     return out
 
@@ -203,7 +203,7 @@ def _results_first(turns: list[Turn]) -> list[Turn]:
     return [Turn("user", results + host.parts, host.extra), *(turn for turn in rest if turn.parts)]
 
 
-def _checked(turn: Turn) -> Turn:
+def _check_turn(turn: Turn) -> Turn:
     if wrong := next((part for part in turn.parts if isinstance(part, _NOT_IN[turn.role])), None):
         raise WireError(f"A turn of the {turn.role} cannot hold {type(wrong).__name__}.")
     return turn
@@ -217,9 +217,9 @@ def system_words(turn: Turn) -> str:
 def apart(turns: Iterable[Turn]) -> tuple[str, list[Turn]]:
     """All system turns as one text, and the turns without them: for APIs that have one place for the system's words."""
     given = list(turns)
-    texts = (system_words(_checked(turn)) for turn in given if turn.role == "system")
+    texts = (system_words(_check_turn(turn)) for turn in given if turn.role == "system")
     system = "\n\n".join(text for text in texts if text)
-    return system, ordered(turn for turn in given if turn.role != "system")
+    return system, order_turns(turn for turn in given if turn.role != "system")
 
 
 def uses_of(turns: Iterable[Turn]) -> dict[str, Use]:
@@ -234,7 +234,7 @@ def name_of(result: Result, uses: dict[str, Use]) -> str:
     return uses[result.id].name
 
 
-def grouped(given: Iterable[Turn]) -> tuple[Turn, ...]:
+def group_turns(given: Iterable[Turn]) -> tuple[Turn, ...]:
     """Turns from what an API lists one by one: what the model said in a row is one turn, and so is what answers it.
 
     Results open a turn of the user, and the words right behind them belong to it. What its API says of a whole message
@@ -259,15 +259,15 @@ def _only_results(turn: Turn) -> bool:
     return all(isinstance(part, Result) for part in turn.parts)
 
 
-def freed(turns: Sequence[Turn], definitions: Iterable[Definition]) -> Sequence[Turn]:
+def unwrap_free_text(turns: Sequence[Turn], definitions: Iterable[Definition]) -> Sequence[Turn]:
     """Calls of free-text tools that came as objects, as the text that they hold."""
     names = {definition.name for definition in definitions if definition.grammar}
     if not names:
         return turns
-    return [Turn(turn.role, tuple(_freed(part, names) for part in turn.parts), turn.extra) for turn in turns]
+    return [Turn(turn.role, tuple(_unwrap_part(part, names) for part in turn.parts), turn.extra) for turn in turns]
 
 
-def _freed(part: Part, names: set[str]) -> Part:
+def _unwrap_part(part: Part, names: set[str]) -> Part:
     if not isinstance(part, Use) or part.name not in names or part.is_text:
         return part
     if isinstance(part.input, str):
@@ -298,28 +298,28 @@ _ESCAPE = re.compile(r"-([0-9a-f]{2})")
 _UNSPELT = re.compile(rb"[^A-Za-z0-9_]")
 
 
-def outgoing(id_: str, form: IdForm) -> str:
+def encode_id(id_: str, form: IdForm) -> str:
     """An id as the API takes it: itself where it fits."""
-    if _fits(id_, form) and incoming(id_, form) == id_:
+    if _fits(id_, form) and decode_id(id_, form) == id_:
         return id_
-    spelt = _spelt(id_, form)
+    spelt = _escape_id(id_, form)
     if len(spelt) > LIMIT_CHARS:
         raise WireError(f"The id of a call may have at most {LIMIT_CHARS} characters where it has to be spelt out.")
     return spelt
 
 
-def incoming(id_: str, form: IdForm) -> str:
+def decode_id(id_: str, form: IdForm) -> str:
     """The id that was meant by one on the wire: itself unless it was spelt out."""
     if not id_.startswith(form.mark) or len(id_) > LIMIT_CHARS:
         return id_
-    meant = _meant(id_.removeprefix(form.mark))
+    meant = _unescape_id(id_.removeprefix(form.mark))
     # Whatever `outgoing` would not have written is an id of the API's own that happens to look like ours.
-    if meant is None or _spelt(meant, form) != id_:
+    if meant is None or _escape_id(meant, form) != id_:
         return id_
-    return id_ if _fits(meant, form) and incoming(meant, form) == meant else meant
+    return id_ if _fits(meant, form) and decode_id(meant, form) == meant else meant
 
 
-def made(seed: str, at: int) -> str:
+def derive_id(seed: str, at: int) -> str:
     """An id for a call that came without one: the same for the same seed and place, and different for any other."""
     return "call_" + hashlib.sha256(f"{at}\0{seed}".encode(errors="surrogatepass")).hexdigest()[:24]
 
@@ -328,12 +328,12 @@ def _fits(id_: str, form: IdForm) -> bool:
     return id_.startswith(form.prefix) and _FITS.fullmatch(id_) is not None
 
 
-def _spelt(id_: str, form: IdForm) -> str:
+def _escape_id(id_: str, form: IdForm) -> str:
     raw = id_.encode(errors="surrogatepass")
     return form.mark + _UNSPELT.sub(lambda found: b"-%02x" % found.group()[0], raw).decode("ascii")
 
 
-def _meant(spelt: str) -> str | None:
+def _unescape_id(spelt: str) -> str | None:
     try:
         raw = _ESCAPE.sub(lambda found: chr(int(found[1], 16)), spelt).encode("latin-1")
         return raw.decode(errors="surrogatepass")

@@ -48,11 +48,11 @@ _MODEL = frozenset(("assistant", "model"))
 _FILES = frozenset(("image", "document", "address", "title", "address title"))
 
 
-def _included(value: Any) -> str | None:
+def _include_kind(value: Any) -> str | None:
     return "" if isinstance(value, list) and set(map(str, value)) <= {ENCRYPTED, LOGPROBS} else None
 
 
-def _nothing(value: Any) -> str | None:
+def _empty_kind(value: Any) -> str | None:
     """A field of answers that clients send back empty."""
     return None if value else ""
 
@@ -203,7 +203,7 @@ _CHAT: dict[str, Shape] = {
         "content": ">part",
         "tool_calls": ">call",
         "refusal": "",
-        "annotations": _nothing,
+        "annotations": _empty_kind,
         "reasoning_content": "thinking",
         "reasoning": "thinking",
         "reasoning_details": "thinking",
@@ -221,7 +221,7 @@ _CHAT: dict[str, Shape] = {
     "tool:custom": {"type": "", "custom": ">custom"},
     "custom": {"name": "", "description": "", "format": _grammar},
 }
-_TEXT: Shape = {"type": "", "text": "", "annotations": _nothing, "logprobs": _nothing, **_MARKS}
+_TEXT: Shape = {"type": "", "text": "", "annotations": _empty_kind, "logprobs": _empty_kind, **_MARKS}
 _RESPONSES: dict[str, Shape] = {
     "body": {
         "model": "",
@@ -242,7 +242,7 @@ _RESPONSES: dict[str, Shape] = {
         "service_tier": "service_tier",
         "prompt_cache_key": "cache_key",
         "store": "store",
-        "include": _included,
+        "include": _include_kind,
     },
     "choice:one": {"type": "choice", "name": "", "mode": "", "tools": ""},
     "choice:some": {"type": "choice", "mode": ""},
@@ -416,7 +416,7 @@ class BodyTranslation(NamedTuple):
     """Are marks for the cache written to an API that not all servers know them from?"""
 
 
-def dropped(body: Mapping[str, Any], passage: BodyTranslation) -> list[Dropped]:
+def find_dropped(body: Mapping[str, Any], passage: BodyTranslation) -> list[Dropped]:
     """What a body loses on its way. What was asked need have no turns: those are looked for in the body itself."""
     is_own = passage.source == passage.target
     found = []
@@ -479,7 +479,7 @@ _SPELLINGS: Mapping[str, Callable[[str], str]] = MappingProxyType({"gemini": cam
 """How the names of a body are read, where an API takes two spellings."""
 
 
-def known(wire: str, name: str) -> frozenset[str]:
+def field_names(wire: str, name: str) -> frozenset[str]:
     """The fields of a shape that nouns hold."""
     shape = SHAPES[wire][name]
     assert not isinstance(shape, str)

@@ -23,12 +23,12 @@ from ferrule.wire import conversation
 from ferrule.wire.conversation import (
     Role,
     apart,
-    attached,
+    find_attachments,
     json_text,
     label,
-    left_out,
     name_of,
     object_out,
+    omission_note,
     plain_text,
     reason_of,
     uses_of,
@@ -38,8 +38,8 @@ from ferrule.wire.fields import (
     bare,
     body_fields,
     camel,
+    field_names,
     is_document,
-    known,
     others,
     own,
     present,
@@ -47,7 +47,7 @@ from ferrule.wire.fields import (
     tier_in,
     tier_out,
 )
-from ferrule.wire.schema import LIMIT_DEPTH, listed, named, required_of, takes_null, types_of
+from ferrule.wire.schema import LIMIT_DEPTH, list_of, mapping_of, required_of, takes_null, types_of
 from ferrule.wire.shape import (
     WireError,
     as_list,
@@ -82,10 +82,13 @@ from ferrule.wire.turn import (
 NAME = "gemini"
 _ROLES: dict[str, Role] = {"user": "user", "function": "user", "model": "assistant"}
 _STANDARD = str.maketrans("-_", "+/")
-_PART = known(NAME, "part")
-_CALL = known(NAME, "call")
-_ANSWER = known(NAME, "response")
-_BLOB = {"image": frozenset(("mimeType", "data", "fileUri")), "document": known(NAME, "blob:document") | {"fileUri"}}
+_PART = field_names(NAME, "part")
+_CALL = field_names(NAME, "call")
+_ANSWER = field_names(NAME, "response")
+_BLOB = {
+    "image": frozenset(("mimeType", "data", "fileUri")),
+    "document": field_names(NAME, "blob:document") | {"fileUri"},
+}
 _META = {"text", "thought", "thoughtSignature", "thought_signature", "videoMetadata", "partMetadata", "mediaResolution"}
 
 
@@ -161,7 +164,7 @@ def _part_out(part: Part, *, is_user: bool) -> dict[str, Any] | None:
         return {"functionCall": {"id": part.id, **call} if part.id else call}
     if isinstance(part, Foreign) and part.wire == NAME:
         return part.block
-    return {"text": left_out(part)} if isinstance(part, Foreign) and is_user else None
+    return {"text": omission_note(part)} if isinstance(part, Foreign) and is_user else None
 
 
 def _with_id(part: dict[str, Any], id_: str) -> dict[str, Any]:
@@ -201,7 +204,7 @@ def _results_out(results: Sequence[Result], uses: dict[str, Use]) -> Iterator[di
         said = {"name": name, "response": {"error" if result.failed else "output": words_or_pointer(result)}}
         yield {"functionResponse": {"id": result.id, **said} if result.id else said}
     for result in results:
-        if own(result, NAME) is None and (files := attached(result)):
+        if own(result, NAME) is None and (files := find_attachments(result)):
             yield {"text": label(result, name_of(result, uses))}
             yield from map(_file_out, files)
 
@@ -246,17 +249,19 @@ def parts_in(content: dict[str, Any], where: str, *, seed: str, waiting: list[Us
     out: list[Part] = []
     for at, one in enumerate(as_list(content.get("parts") or (), f"{where}.parts")):
         inside = f"{where}.parts[{at}]"
-        out += _part_in(as_object(one, inside), inside, conversation.made(seed, at), [] if waiting is None else waiting)
+        out += _part_in(
+            as_object(one, inside), inside, conversation.derive_id(seed, at), [] if waiting is None else waiting
+        )
     return tuple(out)
 
 
 def _part_in(part: dict[str, Any], where: str, id_: str, waiting: list[Use]) -> Iterator[Part]:
     signature = pick_text(part, "thoughtSignature", where)
-    extra = Extra(NAME, part) if others(_named(part), _PART) else None
+    extra = Extra(NAME, part) if others(_camelize_keys(part), _PART) else None
     if part.get("thought"):
         yield Thinking(pick_text(part, "text", where), signature, wire=NAME, extra=extra)
         return
-    found = _held(part, where, id_, waiting, extra)
+    found = _parse_part(part, where, id_, waiting, extra)
     if found is None:
         if kinds := [key for key, value in part.items() if value is not None and key not in _META]:
             yield Foreign(NAME, kinds[0], part)
@@ -268,19 +273,19 @@ def _part_in(part: dict[str, Any], where: str, id_: str, waiting: list[Use]) -> 
     yield found
 
 
-def _named(part: dict[str, Any]) -> dict[str, Any]:
+def _camelize_keys(part: dict[str, Any]) -> dict[str, Any]:
     """The part under the names of the API's JSON."""
     return {camel(key): value for key, value in part.items()}
 
 
-def _held(
+def _parse_part(
     part: dict[str, Any], where: str, id_: str, waiting: list[Use], extra: Extra | None
 ) -> Use | Result | Image | Document | Text | None:
     call, answer = pick_object(part, "functionCall", where), pick_object(part, "functionResponse", where)
     if call:
         args = pick_object(call, "args", f"{where}.functionCall")
         name = as_text(call.get("name"), f"{where}.functionCall.name")
-        if others(_named(call), _CALL):
+        if others(_camelize_keys(call), _CALL):
             extra = Extra(NAME, part)
         return Use(pick_text(call, "id", f"{where}.functionCall") or id_, name, args, extra=extra)
     if answer:
@@ -298,7 +303,7 @@ def _file_in(part: dict[str, Any], where: str, extra: Extra | None = None) -> Im
     is_image = kind.startswith("image/") or (bool(file) and not kind)
     if not held or not (is_image or is_document(kind)):
         return None
-    if others(_named(held), _BLOB["image" if is_image else "document"]) or held.get("displayName"):
+    if others(_camelize_keys(held), _BLOB["image" if is_image else "document"]) or held.get("displayName"):
         extra = Extra(NAME, part)
     # The API's own libraries write the other alphabet of base64.
     data = pick_text(inline, "data", f"{where}.inlineData").translate(_STANDARD)
@@ -310,7 +315,7 @@ def _file_in(part: dict[str, Any], where: str, extra: Extra | None = None) -> Im
 
 def _result_in(answer: dict[str, Any], where: str, waiting: list[Use], part: dict[str, Any]) -> Result:
     name, id_ = as_text(answer.get("name"), f"{where}.name"), pick_text(answer, "id", where)
-    use = _answered(name, id_, waiting)
+    use = _take_call(name, id_, waiting)
     held = pick_object(answer, "response", where)
     failed = "error" in held and held["error"] is not None and "output" not in held
     only = len(held) == 1 and next(iter(held)) in {"output", "result", "error"}
@@ -321,12 +326,17 @@ def _result_in(answer: dict[str, Any], where: str, waiting: list[Use], part: dic
     parts = (*((Text(text),) if text else ()), *(file for file in files if file is not None))
     # An object that is not the one that would be written for its text goes back as it came.
     is_ours = isinstance(value, str) and only and ("error" if failed else "output") in held
-    is_ours = is_ours and not nested and not others(_named(answer), _ANSWER) and not others(_named(part), _PART)
+    is_ours = (
+        is_ours
+        and not nested
+        and not others(_camelize_keys(answer), _ANSWER)
+        and not others(_camelize_keys(part), _PART)
+    )
     extra = None if is_ours else Extra(NAME, part)
     return Result(id_ or (use.id if use else ""), parts, failed, name, extra=extra)
 
 
-def _answered(name: str, id_: str, waiting: list[Use]) -> Use | None:
+def _take_call(name: str, id_: str, waiting: list[Use]) -> Use | None:
     """The call that a result answers, taken out of those that wait: by its id, else by its name, else the first."""
     if id_:
         fits = [at for at, use in enumerate(waiting) if use.id == id_]
@@ -375,11 +385,11 @@ class _Writer:
         if not isinstance(schema, Mapping):
             return {}
         if isinstance(reference := schema.get("$ref"), str):
-            return self._resolved(schema, reference, behind, depth)
-        schema = self._merged(schema, behind, depth)
+            return self._resolve_reference(schema, reference, behind, depth)
+        schema = self._merge_all_of(schema, behind, depth)
         out = {key: schema[key] for key in _WORDS if isinstance(schema.get(key), str)}
         out |= {key: schema[key] for key in _NUMBERS if _is_number(schema.get(key))}
-        kinds = [kind for kind in types_of(schema) or _guessed(schema) if kind != "null"]
+        kinds = [kind for kind in types_of(schema) or _guess_types(schema) if kind != "null"]
         if takes_null(schema):
             out["nullable"] = True
         _bounds(schema, kinds, out)
@@ -389,10 +399,10 @@ class _Writer:
         if branches:
             out["anyOf"] = branches
         if len(kinds) == 1:
-            self._typed(schema, kinds[0], out, behind, depth)
+            self._write_type(schema, kinds[0], out, behind, depth)
         return out
 
-    def _resolved(
+    def _resolve_reference(
         self, schema: Mapping[str, Any], reference: str, behind: tuple[str, ...], depth: int
     ) -> dict[str, Any]:
         words = {key: schema[key] for key in ("description", "title") if key in schema}
@@ -416,23 +426,23 @@ class _Writer:
             raise WireError(f"A schema refers to {reference!r}, which is not in it.")
         return found
 
-    def _merged(self, schema: Mapping[str, Any], behind: tuple[str, ...], depth: int) -> Mapping[str, Any]:
+    def _merge_all_of(self, schema: Mapping[str, Any], behind: tuple[str, ...], depth: int) -> Mapping[str, Any]:
         """`allOf` as one schema: members and demands of all of them."""
-        together = listed(schema, "allOf")
+        together = list_of(schema, "allOf")
         if depth > LIMIT_DEPTH:
             raise WireError("A schema is too large once its references are written out.")
         merged = {key: value for key, value in schema.items() if key != "allOf"} if together else schema
         for one in together:
-            part, seen = self._followed(one, behind)
-            part = self._merged(part, seen, depth + 1)
+            part, seen = self._follow_references(one, behind)
+            part = self._merge_all_of(part, seen, depth + 1)
             both = {
-                "properties": {**named(part, "properties"), **named(merged, "properties")},
+                "properties": {**mapping_of(part, "properties"), **mapping_of(merged, "properties")},
                 "required": list(dict.fromkeys([*required_of(merged), *required_of(part)])),
             }
             merged = {**part, **merged, **{key: value for key, value in both.items() if value}}
         return merged
 
-    def _followed(self, schema: Any, behind: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+    def _follow_references(self, schema: Any, behind: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         """What a schema refers to, with its own words on top, and the references that led there."""
         part = schema if isinstance(schema, Mapping) else {}
         while isinstance(reference := part.get("$ref"), str):
@@ -444,11 +454,11 @@ class _Writer:
         return part, behind
 
     def _branches(self, schema: Mapping[str, Any], behind: tuple[str, ...], depth: int) -> list[dict[str, Any]]:
-        given = [one for key in ("anyOf", "oneOf") for one in listed(schema, key)]
+        given = [one for key in ("anyOf", "oneOf") for one in list_of(schema, key)]
         valued = [one for one in given if not (isinstance(one, Mapping) and types_of(one) == ("null",))]
         return [self.write(one, behind, depth + 1) for one in valued]
 
-    def _typed(
+    def _write_type(
         self, schema: Mapping[str, Any], kind: str, out: dict[str, Any], behind: tuple[str, ...], depth: int
     ) -> None:
         out["type"] = kind.upper()
@@ -458,7 +468,7 @@ class _Writer:
         _values(schema, kind, out)
         if kind == "array":
             out["items"] = self._items(schema, behind, depth)
-        properties = named(schema, "properties")
+        properties = mapping_of(schema, "properties")
         if kind == "object" and properties:
             out["properties"] = {name: self.write(about, behind, depth + 1) for name, about in properties.items()}
             out["propertyOrdering"] = list(properties)
@@ -467,7 +477,7 @@ class _Writer:
 
     def _items(self, schema: Mapping[str, Any], behind: tuple[str, ...], depth: int) -> dict[str, Any]:
         items = schema.get("items")
-        several = listed(schema, "items") or listed(schema, "prefixItems")
+        several = list_of(schema, "items") or list_of(schema, "prefixItems")
         if several:
             written = [self.write(one, behind, depth + 1) for one in several]
             distinct = [one for at, one in enumerate(written) if one not in written[:at]]
@@ -476,12 +486,12 @@ class _Writer:
         return self.write(items, behind, depth + 1) or {"type": "STRING"}
 
 
-def _guessed(schema: Mapping[str, Any]) -> tuple[str, ...]:
+def _guess_types(schema: Mapping[str, Any]) -> tuple[str, ...]:
     if "properties" in schema:
         return ("object",)
     if "items" in schema or "prefixItems" in schema:
         return ("array",)
-    values = _allowed(schema)
+    values = _enum_values(schema)
     return ("string",) if values and all(isinstance(value, str) for value in values) else ()
 
 
@@ -497,13 +507,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _allowed(schema: Mapping[str, Any]) -> list[Any]:
-    return [schema["const"]] if "const" in schema else listed(schema, "enum")
+def _enum_values(schema: Mapping[str, Any]) -> list[Any]:
+    return [schema["const"]] if "const" in schema else list_of(schema, "enum")
 
 
 def _values(schema: Mapping[str, Any], kind: str, out: dict[str, Any]) -> None:
     """The values that are allowed. Only strings can be listed; others are told in the description."""
-    values = _allowed(schema)
+    values = _enum_values(schema)
     if not values:
         return
     spoken = [value for value in values if value is not None]
@@ -523,10 +533,10 @@ _KINDS: dict[str, Literal["auto", "any", "none"]] = {
     "ANY": "any",
     "NONE": "none",
 }
-_BODY = known(NAME, "body")
-_SETTINGS = known(NAME, "settings")
-_THINKING = known(NAME, "thinking")
-_DECLARATION = known(NAME, "declaration")
+_BODY = field_names(NAME, "body")
+_SETTINGS = field_names(NAME, "settings")
+_THINKING = field_names(NAME, "thinking")
+_DECLARATION = field_names(NAME, "declaration")
 _HOSTED = frozenset(
     (
         "retrieval",
@@ -572,7 +582,7 @@ def definitions_out(definitions: Iterable[Definition], *, subset: bool = False) 
     for at, one in enumerate(definitions):
         if (kept := own(one, NAME)) is None:
             refuse_hosted(one, at)
-            declared.append(_declared(one, subset=subset))
+            declared.append(_declare_function(one, subset=subset))
         elif one.hosted:
             hosted.append(kept)
         else:
@@ -580,7 +590,7 @@ def definitions_out(definitions: Iterable[Definition], *, subset: bool = False) 
     return ([{"functionDeclarations": declared}] if declared else []) + hosted
 
 
-def _declared(one: Definition, *, subset: bool) -> dict[str, Any]:
+def _declare_function(one: Definition, *, subset: bool) -> dict[str, Any]:
     out: dict[str, Any] = {"name": one.name, "description": one.words}
     if not subset:
         whole = one.schema if one.schema.get("type") == "object" else {**one.schema, "type": "object"}
@@ -662,15 +672,17 @@ def choice_in(choice: Any) -> ToolChoice | None:
     found = ToolChoice("tool", str(names[0])) if kind == "any" and len(names) == 1 else ToolChoice(kind)
     # What is said besides, and a choice among several, go back as they came.
     return (
-        found if choice_out(found) == _said(choice) else ToolChoice(found.kind, found.name, extra=Extra(NAME, choice))
+        found
+        if choice_out(found) == _normalize(choice)
+        else ToolChoice(found.kind, found.name, extra=Extra(NAME, choice))
     )
 
 
-def _said(value: Any) -> Any:
+def _normalize(value: Any) -> Any:
     """An object without the fields that say nothing, under the names of the API's JSON."""
     if not isinstance(value, dict):
         return value
-    return {camel(key): _said(member) for key, member in value.items() if member is not None}
+    return {camel(key): _normalize(member) for key, member in value.items() if member is not None}
 
 
 def asked_out(asked: ModelRequest, *, subset: bool = False) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import msgspec
 
 from ferrule.wire.gemini import NAME
 from ferrule.wire.sse import ServerSentEvent
-from ferrule.wire.stream import StreamReader, StreamWriter, encode, failure_of, is_object, made_id
+from ferrule.wire.stream import StreamReader, StreamWriter, encode, failure_of, is_object, make_id
 from ferrule.wire.turn import (
     AnswerEnd,
     AnswerStart,
@@ -144,12 +144,12 @@ class GeminiReader(StreamReader):
             begun = self._use(call.name or "", call.id or "")
             deltas.append(begun)
             if call.partial_args or call.will_continue:
-                deltas += self._used(begun.at, whole=False)
+                deltas += self._end_use(begun.at, whole=False)
                 deltas.append(Broke("The arguments of a call came in pieces (partialArgs).", "partial-arguments"))
                 return
             # As it stands: nothing is gained from reading numbers and writing them again.
             deltas.append(UsePiece(begun.at, "{}" if call.args == _NOTHING else bytes(call.args).decode()))
-            deltas += self._used(begun.at)
+            deltas += self._end_use(begun.at)
 
     def _finish(self, reason: str, message: str, deltas: list[Delta]) -> None:
         if reason in _WRONG_CALLS:
@@ -189,7 +189,7 @@ class GeminiWriter(StreamWriter):
         self._pieces: list[str] = []
 
     def _begin(self, delta: AnswerStart, _: list[ServerSentEvent]) -> None:
-        self._head = {"modelVersion": delta.model, "responseId": delta.id or made_id("")}
+        self._head = {"modelVersion": delta.model, "responseId": delta.id or make_id("")}
 
     def _text(self, delta: TextPiece, out: list[ServerSentEvent]) -> None:
         self._part({"text": delta.text}, out)
@@ -209,7 +209,7 @@ class GeminiWriter(StreamWriter):
     def _piece(self, delta: UsePiece, _: list[ServerSentEvent]) -> None:
         self._pieces.append(delta.text)
 
-    def _used(self, delta: UseEnded, out: list[ServerSentEvent]) -> None:
+    def _end_use(self, delta: UseEnded, out: list[ServerSentEvent]) -> None:
         assert self._call is not None
         if not delta.cut:
             text = "".join(self._pieces)
@@ -221,7 +221,7 @@ class GeminiWriter(StreamWriter):
         if delta.wire == NAME:
             self._part(delta.block, out)
 
-    def _broke(self, delta: Broke, out: list[ServerSentEvent]) -> None:
+    def _fail(self, delta: Broke, out: list[ServerSentEvent]) -> None:
         failure = failure_of(delta.kind)
         error = {"code": failure.status, "message": delta.message, "status": failure.gemini}
         out.append(ServerSentEvent("", encode({"error": error})))

@@ -6,7 +6,7 @@ from typing import Any
 
 from ferrule.core.content import Document, Image, Picture, Text
 from ferrule.core.elsewhere import McpContent, Mixed
-from ferrule.wire.conversation import json_text, left_out, object_out
+from ferrule.wire.conversation import json_text, object_out, omission_note
 from ferrule.wire.shape import as_list, as_object, flag_or, list_or, object_or, text_of, text_or
 from ferrule.wire.turn import Content, Definition, Foreign, Result, Use
 
@@ -60,7 +60,7 @@ def _content_out(part: Content) -> dict[str, Any]:
         return {"type": "resource_link", "name": "image", "uri": part.url, "mimeType": part.media_type or "image/*"}
     if isinstance(part, Document):
         return _document_out(part)
-    return part.block if part.wire == NAME else {"type": "text", "text": left_out(part)}
+    return part.block if part.wire == NAME else {"type": "text", "text": omission_note(part)}
 
 
 def _document_out(document: Document) -> dict[str, Any]:
@@ -108,11 +108,11 @@ def _content_in(given: Any, where: str) -> Text | Image | Foreign:
     if kind == "resource_link" and text_or(block, "mimeType", where).startswith("image/"):
         return Image(text_or(block, "mimeType", where).replace("image/*", ""), "", text_of(block, "uri", where))
     if kind == "resource":
-        return _embedded_in(block, where)
+        return _resource_in(block, where)
     return Foreign(NAME, kind, block)
 
 
-def _embedded_in(block: dict[str, Any], where: str) -> Text | Image | Foreign:
+def _resource_in(block: dict[str, Any], where: str) -> Text | Image | Foreign:
     """What is embedded is text or bytes; of bytes, only pictures can be shown."""
     held, inside = as_object(block.get("resource"), f"{where}.resource"), f"{where}.resource"
     if held.get("text") is not None:

@@ -16,31 +16,30 @@ from ferrule.core.content import Cache, Document, Extra, Image, Text
 from ferrule.wire.conversation import (
     arguments_in,
     arguments_out,
-    attached,
     document_address,
     document_at,
     document_words,
-    freed,
-    grouped,
+    find_attachments,
+    group_turns,
     json_text,
     label,
-    left_out,
-    marked,
+    mark_failure,
     name_of,
-    ordered,
+    omission_note,
+    order_turns,
     picture,
     picture_address,
     reason_of,
+    strip_failure_mark,
     system_words,
-    unmarked_parts,
+    unwrap_free_text,
     uses_of,
     words_or_pointer,
 )
-from ferrule.wire.fields import bare, body_fields, cache_in, known, others, own, present
+from ferrule.wire.fields import bare, body_fields, cache_in, field_names, others, own, present
 from ferrule.wire.schema import (
     ANYTHING,
     ToolSchema,
-    allowed_in,
     choice_word,
     format_in,
     format_out,
@@ -48,13 +47,14 @@ from ferrule.wire.schema import (
     function_in,
     grammar_in,
     is_regex,
-    offered,
     own_choice,
     parallel,
     ready,
     settings_in,
     settings_out,
     tier_extra,
+    tool_subset_in,
+    tools_out,
     word_out,
 )
 from ferrule.wire.shape import (
@@ -93,11 +93,13 @@ from ferrule.wire.turn import (
 )
 
 NAME = "openai-chat"
-_MESSAGES = {role: known(NAME, f"message:{role}") for role in ("system", "developer", "user", "tool", "assistant")}
+_MESSAGES = {
+    role: field_names(NAME, f"message:{role}") for role in ("system", "developer", "user", "tool", "assistant")
+}
 _TEXT = frozenset(("type", "text"))
-_ADDRESS = known(NAME, "address")
-_FILE = known(NAME, "file")
-_CALLS = {kind: known(NAME, f"call:{kind}") for kind in ("function", "custom")}
+_ADDRESS = field_names(NAME, "address")
+_FILE = field_names(NAME, "file")
+_CALLS = {kind: field_names(NAME, f"call:{kind}") for kind in ("function", "custom")}
 
 
 def turns_out(turns: Sequence[Turn], *, marks: str = "") -> dict[str, Any]:
@@ -106,7 +108,7 @@ def turns_out(turns: Sequence[Turn], *, marks: str = "") -> dict[str, Any]:
     `marks` says how marks for the cache are written: see `Marks`. A caller's own go back in any case.
     """
     uses = uses_of(turns)
-    return {"messages": [message for turn in ordered(turns) for message in _messages_out(turn, uses, marks)]}
+    return {"messages": [message for turn in order_turns(turns) for message in _messages_out(turn, uses, marks)]}
 
 
 def _messages_out(turn: Turn, uses: dict[str, Use], marks: str) -> Iterator[dict[str, Any]]:
@@ -128,7 +130,7 @@ def _messages_out(turn: Turn, uses: dict[str, Use], marks: str) -> Iterator[dict
 
 def _results_out(results: Sequence[Result], uses: dict[str, Use], marks: str = "") -> Iterator[dict[str, Any]]:
     for result in results:
-        text = marked(words_or_pointer(result), failed=result.failed)
+        text = mark_failure(words_or_pointer(result), failed=result.failed)
         # A mark stands on the result, or on the last part of it.
         cache = result.cache or next((part.cache for part in result.parts[-1:] if not isinstance(part, Foreign)), None)
         block = _with_mark({"type": "text", "text": text}, cache, marks)
@@ -136,7 +138,7 @@ def _results_out(results: Sequence[Result], uses: dict[str, Use], marks: str = "
         yield own(result, NAME) or {"role": "tool", "tool_call_id": result.id, "content": content}
     shown: list[dict[str, Any]] = []
     for result in results:
-        if files := attached(result):
+        if files := find_attachments(result):
             shown.append({"type": "text", "text": label(result, name_of(result, uses))})
             shown += map(_content_out, files)
     if shown:
@@ -150,7 +152,7 @@ def results_out(results: Sequence[Result], uses: Sequence[Use] = ()) -> list[dic
 
 def _content_out(part: Part, marks: str = "") -> dict[str, Any]:
     if isinstance(part, Foreign):
-        return part.block if part.wire == NAME else {"type": "text", "text": left_out(part)}
+        return part.block if part.wire == NAME else {"type": "text", "text": omission_note(part)}
     if (kept := own(part, NAME)) is not None:
         return kept
     assert isinstance(part, Text | Image | Document), "A turn of the user holds nothing else."
@@ -166,7 +168,7 @@ def _bare_out(part: Text | Image | Document) -> dict[str, Any]:
     if part.text:
         return {"type": "text", "text": document_words(part)}
     if part.url:
-        return {"type": "text", "text": left_out(part)}
+        return {"type": "text", "text": omission_note(part)}
     # The API wants a name; from its ending it tells what the file is.
     name = part.title or ("document.pdf" if part.media_type == "application/pdf" else "document.txt")
     return {"type": "file", "file": {"filename": name, "file_data": document_address(part)}}
@@ -235,7 +237,7 @@ def turns_in(body: Any) -> tuple[Turn, ...]:
     """The conversation of a body: its `messages`."""
     given = as_object(body, "body")
     messages = list_or(given, "messages", "body")
-    return grouped(_turn_in(message, f"messages[{at}]") for at, message in enumerate(messages))
+    return group_turns(_turn_in(message, f"messages[{at}]") for at, message in enumerate(messages))
 
 
 def _turn_in(given: Any, where: str) -> Turn:
@@ -264,7 +266,7 @@ def _turn_in(given: Any, where: str) -> Turn:
 
 
 def _result_in(message: dict[str, Any], parts: tuple[Part, ...], where: str, *, is_whole: bool) -> Result:
-    kept, failed = unmarked_parts(parts)
+    kept, failed = strip_failure_mark(parts)
     # A list of parts goes back as one, not as the text that is made of it.
     is_whole = is_whole and (len(parts) <= 1 and all(not isinstance(p, Text) or p.extra is None for p in parts))
     extra = None if is_whole else Extra(NAME, message)
@@ -313,7 +315,7 @@ def _part_in(given: Any, where: str) -> Part:
     kind = text_of(part, "type", where)
     if kind == "text":
         cache = None if part.keys() == _TEXT else cache_in(part)
-        return Text(text_of(part, "text", where), cache, _kept(part, _TEXT))
+        return Text(text_of(part, "text", where), cache, _keep_extra(part, _TEXT))
     if kind == "refusal":
         return Text(text_of(part, "refusal", where), extra=Extra(NAME, part))
     if kind == "image_url":
@@ -323,7 +325,7 @@ def _part_in(given: Any, where: str) -> Part:
     return Foreign(NAME, kind, part)
 
 
-def _kept(part: dict[str, Any], names: frozenset[str]) -> Extra | None:
+def _keep_extra(part: dict[str, Any], names: frozenset[str]) -> Extra | None:
     return Extra(NAME, part) if others(part, names) else None
 
 
@@ -331,7 +333,9 @@ def _image_in(part: dict[str, Any], where: str) -> Image:
     address = part.get("image_url")
     holder = {"url": address} if isinstance(address, str) else as_object(address, f"{where}.image_url")
     found = picture(text_of(holder, "url", f"{where}.image_url"))
-    extra = _kept(part, frozenset(("type", "image_url"))) or (Extra(NAME, part) if others(holder, _ADDRESS) else None)
+    extra = _keep_extra(part, frozenset(("type", "image_url"))) or (
+        Extra(NAME, part) if others(holder, _ADDRESS) else None
+    )
     return replace(found, detail=text_or(holder, "detail", f"{where}.image_url"), cache=cache_in(part), extra=extra)
 
 
@@ -365,12 +369,12 @@ _STOPS: dict[Reason, str] = {
 }
 
 
-_BODY = known(NAME, "body")
+_BODY = field_names(NAME, "body")
 _TOOL = frozenset(("type", "function"))
-_FUNCTION = known(NAME, "function")
+_FUNCTION = field_names(NAME, "function")
 _CUSTOM = frozenset(("type", "custom"))
-_CUSTOM_FIELDS = known(NAME, "custom")
-_FORMAT = known(NAME, "format")
+_CUSTOM_FIELDS = field_names(NAME, "custom")
+_FORMAT = field_names(NAME, "format")
 
 
 def definitions_out(
@@ -446,7 +450,7 @@ def choice_in(choice: Any) -> ToolChoice | None:
         raise WireError(f"tool_choice.type must be function, custom or allowed_tools, and is {kind!r}.")
     inner = as_object(given.get(kind), f"tool_choice.{kind}")
     if kind == "allowed_tools":
-        return own_choice(choice, NAME, allowed_in(inner, f"tool_choice.{kind}"))
+        return own_choice(choice, NAME, tool_subset_in(inner, f"tool_choice.{kind}"))
     found = ToolChoice("tool", text_of(inner, "name", f"tool_choice.{kind}"))
     return found if kind == "function" else own_choice(choice, NAME, found)
 
@@ -456,9 +460,12 @@ def asked_out(
 ) -> dict[str, Any]:
     """A body for `/v1/chat/completions`."""
     more = body_fields(asked, NAME)
-    out: dict[str, Any] = {"model": asked.model, **turns_out(freed(asked.turns, asked.definitions), marks=marks)}
+    out: dict[str, Any] = {
+        "model": asked.model,
+        **turns_out(unwrap_free_text(asked.turns, asked.definitions), marks=marks),
+    }
     tools = definitions_out(asked.definitions, strict=strict, loosen=loosen, host=host, model=asked.model)
-    out |= offered(asked, tools, choice_out)
+    out |= tools_out(asked, tools, choice_out)
     most = "max_tokens" if "max_tokens" in more else "max_completion_tokens"
     out |= present(
         **{most: asked.max_tokens},

@@ -7,7 +7,7 @@ import msgspec
 
 from ferrule.wire.openai_chat import NAME
 from ferrule.wire.sse import DONE, ServerSentEvent
-from ferrule.wire.stream import StreamReader, StreamWriter, encode, failure_of, is_object, json_text, made_id
+from ferrule.wire.stream import StreamReader, StreamWriter, encode, failure_of, is_object, json_text, make_id
 from ferrule.wire.turn import (
     AnswerEnd,
     AnswerStart,
@@ -200,7 +200,7 @@ class ChatReader(StreamReader):
         function = given.function or _Function()
         if given.custom is not None:
             function = _Function(given.custom.name, given.custom.input)
-        call = self._meant(given, function.name or "")
+        call = self._find_call(given, function.name or "")
         call.id = call.id or given.id or ""
         call.name = call.name or function.name or ""
         call.is_text = call.is_text or given.custom is not None
@@ -216,25 +216,25 @@ class ChatReader(StreamReader):
         elif call.id and call.name:
             self._begin_call(call, deltas)
 
-    def _meant(self, given: _ToolCall, name: str) -> _Call:
+    def _find_call(self, given: _ToolCall, name: str) -> _Call:
         """The call that a piece belongs to. Some servers give no index, and some give all calls the same one."""
         if given.index is not None:
             known = self._by_index.get(given.index)
             if known is None or (name and _is_other(known, given)):
-                known = self._by_index[given.index] = self._heard_of()
+                known = self._by_index[given.index] = self._add_call()
             return known
         if given.id:
-            return self._by_id.get(given.id) or self._heard_of()
-        return self._heard_of() if name or not self._all else self._all[-1]
+            return self._by_id.get(given.id) or self._add_call()
+        return self._add_call() if name or not self._all else self._all[-1]
 
-    def _heard_of(self) -> _Call:
+    def _add_call(self) -> _Call:
         call = _Call()
         self._all.append(call)
         return call
 
     def _begin_call(self, call: _Call, deltas: list[Delta]) -> None:
         if self._last is not None and is_object("".join(self._last.pieces)):
-            deltas += self._used(self._last.at)
+            deltas += self._end_use(self._last.at)
         self._last = call
         begun = self._use(call.name, call.id, is_text=call.is_text)
         call.at = begun.at
@@ -249,7 +249,7 @@ class ChatReader(StreamReader):
                 self._begin_call(call, deltas)
         for call in self._all:
             certain = whole and self._reason not in {"length", "refused"}
-            deltas += self._used(call.at, whole=certain or is_object("".join(call.pieces)))
+            deltas += self._end_use(call.at, whole=certain or is_object("".join(call.pieces)))
         if self._details and whole and self._reason not in {"length", "refused"}:
             deltas.append(ThinkingPiece("", sealed=json_text(self._details), wire=NAME))
         # Asked for one tool by name, the API calls it and says "stop"; some servers always do.
@@ -322,7 +322,7 @@ class ChatWriter(StreamWriter):
 
     def _begin(self, delta: AnswerStart, out: list[ServerSentEvent]) -> None:
         self._head = b'{"id":%b,"object":"chat.completion.chunk","created":%d,"model":%b,' % (
-            encode(delta.id or made_id("chatcmpl-")),
+            encode(delta.id or make_id("chatcmpl-")),
             self._created,
             encode(delta.model),
         )
@@ -345,10 +345,10 @@ class ChatWriter(StreamWriter):
     def _piece(self, delta: UsePiece, out: list[ServerSentEvent]) -> None:
         out.append(ServerSentEvent("", self._pieces[delta.at] + encode(delta.text) + _PIECE_END))
 
-    def _used(self, delta: UseEnded, out: list[ServerSentEvent]) -> None:
+    def _end_use(self, delta: UseEnded, out: list[ServerSentEvent]) -> None:
         pass
 
-    def _broke(self, delta: Broke, out: list[ServerSentEvent]) -> None:
+    def _fail(self, delta: Broke, out: list[ServerSentEvent]) -> None:
         kind = failure_of(delta.kind).openai
         error = {"message": delta.message, "type": kind, "param": None, "code": delta.kind or kind}
         out.append(ServerSentEvent("", encode({"error": error})))

@@ -18,43 +18,43 @@ from ferrule.wire.conversation import (
     Role,
     arguments_in,
     arguments_out,
-    attached,
     document_address,
     document_at,
     document_words,
-    freed,
-    grouped,
-    left_out,
-    marked,
-    ordered,
+    find_attachments,
+    group_turns,
+    mark_failure,
+    omission_note,
+    order_turns,
     picture,
     picture_address,
     reason_of,
+    strip_failure_mark,
     system_words,
-    unmarked_parts,
+    unwrap_free_text,
     uses_of,
     words,
 )
-from ferrule.wire.fields import ENCRYPTED, LOGPROBS, bare, body_fields, cache_in, known, others, own, present
+from ferrule.wire.fields import ENCRYPTED, LOGPROBS, bare, body_fields, cache_in, field_names, others, own, present
 from ferrule.wire.schema import (
     ANYTHING,
     ToolSchema,
-    allowed_in,
     choice_word,
-    closed,
+    close_schema,
     format_in,
     format_out,
     free_text,
     function_in,
     grammar_in,
     is_regex,
-    offered,
     own_choice,
     parallel,
     ready,
     settings_in,
     settings_out,
     tier_extra,
+    tool_subset_in,
+    tools_out,
     word_out,
 )
 from ferrule.wire.shape import (
@@ -63,7 +63,6 @@ from ferrule.wire.shape import (
     as_object,
     as_text,
     budget,
-    carried,
     count_or_none,
     effort_of,
     flag_or,
@@ -71,11 +70,12 @@ from ferrule.wire.shape import (
     list_or,
     object_or,
     own_word,
+    pack_thinking,
     refuse_failure,
     text_of,
     text_or,
     tokens,
-    uncarried,
+    unpack_thinking,
 )
 from ferrule.wire.turn import (
     Definition,
@@ -95,7 +95,7 @@ from ferrule.wire.turn import (
 
 NAME = "openai-responses"
 _ITEMS = {
-    kind: known(NAME, f"item:{kind}")
+    kind: field_names(NAME, f"item:{kind}")
     for kind in ("message", "function_call", "custom_tool_call", "function_call_output", "custom_tool_call_output")
 }
 _TEXT = frozenset(("type", "text"))
@@ -114,7 +114,7 @@ def turns_out(turns: Sequence[Turn], *, marks: str = "") -> dict[str, Any]:
     uses, given = uses_of(turns), list(turns)
     first = next((at for at, turn in enumerate(given) if turn.role != "system" or not _is_plain(turn)), len(given))
     instructions = "\n\n".join(text for text in map(system_words, given[:first]) if text)
-    items = [item for turn in ordered(given[first:]) for item in _items_out(turn, uses, marks)]
+    items = [item for turn in order_turns(given[first:]) for item in _items_out(turn, uses, marks)]
     return {"instructions": instructions, "input": items} if instructions else {"input": items}
 
 
@@ -186,14 +186,14 @@ def result_item(result: Result, uses: dict[str, Use]) -> dict[str, Any]:
 
 def _output(result: Result) -> str | list[dict[str, Any]]:
     """Always there, even where it is empty; a list only where there are pictures or files."""
-    if not attached(result):
-        return marked(words(result), failed=result.failed)
+    if not find_attachments(result):
+        return mark_failure(words(result), failed=result.failed)
     content = [_content_out(part) for part in result.parts]
     if not result.failed:
         return content
     if content[0]["type"] == "input_text":
-        return [{**content[0], "text": marked(content[0]["text"], failed=True)}, *content[1:]]
-    return [{"type": "input_text", "text": marked("", failed=True)}, *content]
+        return [{**content[0], "text": mark_failure(content[0]["text"], failed=True)}, *content[1:]]
+    return [{"type": "input_text", "text": mark_failure("", failed=True)}, *content]
 
 
 def results_out(results: Sequence[Result], uses: Sequence[Use] = ()) -> list[dict[str, Any]]:
@@ -204,7 +204,7 @@ def results_out(results: Sequence[Result], uses: Sequence[Use] = ()) -> list[dic
 
 def _content_out(part: Part, marks: str = "") -> dict[str, Any]:
     if isinstance(part, Foreign):
-        return part.block if part.wire == NAME else {"type": "input_text", "text": left_out(part)}
+        return part.block if part.wire == NAME else {"type": "input_text", "text": omission_note(part)}
     if (kept := own(part, NAME)) is not None:
         return kept
     assert isinstance(part, Text | Image | Document), "A turn of the user holds nothing else."
@@ -246,7 +246,7 @@ def whole_turns_in(body: dict[str, Any]) -> tuple[Turn, ...]:
     system = (Turn("system", (Text(instructions),)),) if instructions else ()
     said = body.get("input")
     items = [{"role": "user", "content": said}] if isinstance(said, str) else list_or(body, "input", "body")
-    turns = grouped(items_in(items, "input"))
+    turns = group_turns(items_in(items, "input"))
     first = next((at for at, turn in enumerate(turns) if turn.role != "system"), len(turns))
     # At the beginning it would be taken for instructions, and stays a message.
     leading = (replace(turn, extra=turn.extra or Extra(NAME, {"role": "developer"})) for turn in turns[:first])
@@ -287,7 +287,7 @@ def _item_in(item: dict[str, Any], where: str) -> Turn:
 
 def _result_in(item: dict[str, Any], where: str, extra: Extra | None) -> Result:
     given = _content_in(item.get("output"), f"{where}.output")
-    parts, failed = unmarked_parts(given)
+    parts, failed = strip_failure_mark(given)
     is_list = isinstance(item.get("output"), list) and not any(isinstance(part, Image | Document) for part in parts)
     if item.get("name") or is_list or any(not isinstance(part, Foreign) and part.extra is not None for part in given):
         extra = Extra(NAME, item)
@@ -298,7 +298,7 @@ def _reasoning_in(item: dict[str, Any], where: str) -> Thinking:
     told = _content_in(item.get("summary"), f"{where}.summary") or _content_in(item.get("content"), f"{where}.content")
     text = "\n\n".join(part.text for part in told if isinstance(part, Text))
     sealed = text_or(item, "encrypted_content", where)
-    if found := uncarried(text, sealed, NAME):
+    if found := unpack_thinking(text, sealed, NAME):
         return found
     made = Thinking(text, text_or(item, "id", where), sealed, NAME)
     # Reasoning that is not sealed is found by its id, which only a caller of this API can mean.
@@ -346,21 +346,21 @@ def _part_in(given: Any, where: str) -> Part:
     if kind in _TEXTS:
         if part.keys() == _TEXT:
             return Text(text_of(part, "text", where))
-        return Text(text_of(part, "text", where), cache_in(part), _kept(part, _TEXT))
+        return Text(text_of(part, "text", where), cache_in(part), _keep_extra(part, _TEXT))
     if kind == "refusal":
         return Text(text_of(part, "refusal", where), extra=Extra(NAME, part))
     if kind == "input_image" and part.get("image_url") is not None:
         detail = text_or(part, "detail", where)
         found = picture(text_of(part, "image_url", where))
         return replace(
-            found, detail="" if detail == "auto" else detail, cache=cache_in(part), extra=_kept(part, _IMAGE)
+            found, detail="" if detail == "auto" else detail, cache=cache_in(part), extra=_keep_extra(part, _IMAGE)
         )
     if kind == "input_file":
         return _file_in(part, where)
     return Foreign(NAME, kind, part)
 
 
-def _kept(part: dict[str, Any], names: frozenset[str]) -> Extra | None:
+def _keep_extra(part: dict[str, Any], names: frozenset[str]) -> Extra | None:
     return Extra(NAME, part) if others(part, names) else None
 
 
@@ -381,9 +381,9 @@ SEARCHES = MappingProxyType({"WebSearch": "web_search_preview"})
 LEAST_TOKENS = 16
 """The API refuses a smaller limit."""
 
-_BODY = known(NAME, "body")
-_FUNCTION = known(NAME, "tool:function")
-_CUSTOM = known(NAME, "tool:custom")
+_BODY = field_names(NAME, "body")
+_FUNCTION = field_names(NAME, "tool:function")
+_CUSTOM = field_names(NAME, "tool:custom")
 
 _TOOLS = frozenset(
     (
@@ -482,7 +482,7 @@ def _definition_in(given: Any, where: str) -> Definition:
     if kind == "function":
         found = function_in(tool, where)
         # A schema is closed where it is written; a caller's own goes back as it came.
-        is_ours = not found.strict and not others(tool, _FUNCTION) and closed(found.schema) == found.schema
+        is_ours = not found.strict and not others(tool, _FUNCTION) and close_schema(found.schema) == found.schema
         return found if is_ours else replace(found, extra=Extra(NAME, tool))
     if kind != "custom" and kind not in _TOOLS:
         raise WireError(f"{where}.type must be function, custom or a tool of the API's own, and is {kind!r}.")
@@ -512,7 +512,7 @@ def choice_in(choice: Any) -> ToolChoice | None:
     given = as_object(choice, "tool_choice")
     kind = text_of(given, "type", "tool_choice")
     if kind == "allowed_tools":
-        return own_choice(choice, NAME, allowed_in(given, "tool_choice"))
+        return own_choice(choice, NAME, tool_subset_in(given, "tool_choice"))
     if kind in _HOSTED:
         return own_choice(choice, NAME, ToolChoice("tool", text_or(given, "name", "tool_choice") or kind))
     if kind not in {"function", "custom"}:
@@ -529,11 +529,11 @@ def asked_out(
     more = body_fields(asked, NAME)
     out: dict[str, Any] = {
         "model": asked.model,
-        **turns_out(freed(asked.turns, asked.definitions), marks=marks),
+        **turns_out(unwrap_free_text(asked.turns, asked.definitions), marks=marks),
         "store": bool(asked.store),
     }
     tools = definitions_out(asked.definitions, strict=strict, loosen=loosen, host=host, model=asked.model)
-    out |= offered(asked, tools, choice_out)
+    out |= tools_out(asked, tools, choice_out)
     if asked.max_tokens is not None:
         out["max_output_tokens"] = max(asked.max_tokens, LEAST_TOKENS)
     out |= present(**_thinking_out(asked, more), text=_text_out(asked, more) or None, **settings_out(asked, NAME))
@@ -623,7 +623,7 @@ def said_in(answer: Any) -> ModelResponse:
     if given.get("status") == "failed":
         raise WireError("The API answered that it failed, and not why.")
     items = as_list(given.get("output"), "output")
-    parts = bare(part for turn in grouped(items_in(items, "output")) for part in turn.parts)
+    parts = bare(part for turn in group_turns(items_in(items, "output")) for part in turn.parts)
     return ModelResponse(
         id=text_or(given, "id", "answer"),
         model=text_or(given, "model", "answer"),
@@ -674,11 +674,11 @@ def _output_item(part: Part, seed: str) -> dict[str, Any] | None:
         message = {"type": "message", "id": f"msg_{seed}", "status": "completed", "role": "assistant"}
         return {**message, "content": content}
     if isinstance(part, Use):
-        return {**call_item(part), "id": conversation.outgoing(part.id, conversation.ITEM), "status": "completed"}
+        return {**call_item(part), "id": conversation.encode_id(part.id, conversation.ITEM), "status": "completed"}
     if isinstance(part, Thinking):
         if is_own(part, NAME):
             return {"id": f"rs_{seed}", **reasoning_item(part)}
-        return reasoning_item(Thinking(part.text, f"rs_{seed}", carried(part), NAME))
+        return reasoning_item(Thinking(part.text, f"rs_{seed}", pack_thinking(part), NAME))
     return part.block if isinstance(part, Foreign) and part.wire == NAME else None
 
 

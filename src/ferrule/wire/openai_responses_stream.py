@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from ferrule.wire.openai_responses import NAME, usage_out
-from ferrule.wire.shape import carried
+from ferrule.wire.shape import pack_thinking
 from ferrule.wire.sse import ServerSentEvent
-from ferrule.wire.stream import StreamReader, StreamWriter, encode, failure_of, json_text, made_id
+from ferrule.wire.stream import StreamReader, StreamWriter, encode, failure_of, json_text, make_id
 from ferrule.wire.turn import (
     AnswerEnd,
     AnswerStart,
@@ -142,7 +142,7 @@ class ResponsesReader(StreamReader):
             if at >= 0:
                 self._input(at, value.delta, value.arguments if value.input is None else value.input, deltas)
         elif value.type == "response.output_item.added" and value.item is not None:
-            item = self._known(value.item)
+            item = self._parse_item(value.item)
             if item.type in _CALL_ITEMS:
                 self._begin_call(item, place, deltas)
         elif value.type == "response.output_item.done" and value.item is not None:
@@ -207,7 +207,7 @@ class ResponsesReader(StreamReader):
         if at in self._open and (new := self._unsaid(("input", at, 0), piece, whole)):
             deltas.append(UsePiece(at, new))
 
-    def _known(self, given: dict[str, Any]) -> _Item:
+    def _parse_item(self, given: dict[str, Any]) -> _Item:
         """The fields of an item that mean something here; none where they are not of their kind."""
         try:
             return msgspec.convert(given, _Item, strict=False)
@@ -216,14 +216,14 @@ class ResponsesReader(StreamReader):
             return _Item()
 
     def _item(self, given: dict[str, Any], place: int | str, deltas: list[Delta]) -> None:
-        item = self._known(given)
+        item = self._parse_item(given)
         parts = item.content if isinstance(item.content, list) else ()
         if item.type in _CALL_ITEMS:
             at = self._call_ids.get(item.call_id or item.id or "")
             if at is None:
                 at = self._begin_call(item, place, deltas)
             self._input(at, None, item.arguments if item.input is None else item.input, deltas)
-            deltas += self._used(at, whole=item.status != "incomplete")
+            deltas += self._end_use(at, whole=item.status != "incomplete")
         elif item.type == "message":
             for index, part in enumerate(parts):
                 kind = "refusal" if part.type == "refusal" else "text"
@@ -305,7 +305,7 @@ class ResponsesWriter(StreamWriter):
         """What the API that thought wants to have back."""
 
     def _begin(self, delta: AnswerStart, out: list[ServerSentEvent]) -> None:
-        self._id, self._model = delta.id or made_id("resp_"), delta.model
+        self._id, self._model = delta.id or make_id("resp_"), delta.model
         self._say("response.created", {"response": self._answer("in_progress")}, out)
         self._say("response.in_progress", {"response": self._answer("in_progress")}, out)
 
@@ -343,7 +343,7 @@ class ResponsesWriter(StreamWriter):
     def _piece(self, delta: UsePiece, out: list[ServerSentEvent]) -> None:
         self._piece_of(delta.text, out)
 
-    def _used(self, delta: UseEnded, out: list[ServerSentEvent]) -> None:
+    def _end_use(self, delta: UseEnded, out: list[ServerSentEvent]) -> None:
         self._stop(out, status="incomplete" if delta.cut else "completed")
 
     def _block(self, delta: ForeignBlock, out: list[ServerSentEvent]) -> None:
@@ -355,7 +355,7 @@ class ResponsesWriter(StreamWriter):
             self._say("response.output_item.done", place, out)
             self._output.append(item)
 
-    def _broke(self, delta: Broke, out: list[ServerSentEvent]) -> None:
+    def _fail(self, delta: Broke, out: list[ServerSentEvent]) -> None:
         code = failure_of(delta.kind).openai
         error = {"type": code, "code": delta.kind or code, "message": delta.message, "param": None}
         # The API's own description has these fields beside each other, its packages look for an `error`.
@@ -418,7 +418,7 @@ class ResponsesWriter(StreamWriter):
 
     def _seal(self, item: dict[str, Any]) -> None:
         thought = self._thought
-        sealed = thought.sealed if thought.wire in {"", NAME} else carried(thought)
+        sealed = thought.sealed if thought.wire in {"", NAME} else pack_thinking(thought)
         if sealed:
             item["encrypted_content"] = sealed
 

@@ -91,39 +91,39 @@ _NOT_STRICT = frozenset(
 """What strict mode refuses."""
 
 
-def changed(schema: Mapping[str, Any], change: Change, depth: int = 0) -> Mapping[str, Any]:
+def transform_schema(schema: Mapping[str, Any], change: Change, depth: int = 0) -> Mapping[str, Any]:
     """The schema with `change` done to every schema in it, the inner ones first."""
     if depth > LIMIT_DEPTH:
         raise WireError(f"A schema may be nested at most {LIMIT_DEPTH} levels deep.")
     inner = {key: value for key, value in schema.items() if key in _HOLDERS}
-    new = {key: _changed_under(key, value, change, depth + 1) for key, value in inner.items()}
+    new = {key: _transform_keyword(key, value, change, depth + 1) for key, value in inner.items()}
     if any(new[key] is not inner[key] for key in inner):
         schema = {**schema, **new}
     return change(schema)
 
 
-def _changed_under(key: str, value: Any, change: Change, depth: int) -> Any:
+def _transform_keyword(key: str, value: Any, change: Change, depth: int) -> Any:
     if key in MAPS and isinstance(value, Mapping):
-        members = {name: _changed_one(member, change, depth) for name, member in value.items()}
+        members = {name: _transform_member(member, change, depth) for name, member in value.items()}
         return members if any(members[name] is not value[name] for name in value) else value
     if isinstance(value, list):
-        listed = [_changed_one(member, change, depth) for member in value]
+        listed = [_transform_member(member, change, depth) for member in value]
         return listed if any(new is not old for new, old in zip(listed, value, strict=True)) else value
-    return _changed_one(value, change, depth)
+    return _transform_member(value, change, depth)
 
 
-def _changed_one(value: Any, change: Change, depth: int) -> Any:
+def _transform_member(value: Any, change: Change, depth: int) -> Any:
     # `true` and `false` are schemas too, and have nothing to change.
-    return changed(value, change, depth) if isinstance(value, Mapping) else value
+    return transform_schema(value, change, depth) if isinstance(value, Mapping) else value
 
 
-def loosened(schema: Mapping[str, Any], *, chat: bool) -> Mapping[str, Any]:
+def loosen_schema(schema: Mapping[str, Any], *, chat: bool) -> Mapping[str, Any]:
     """A foreign tool's schema with `required` as it is meant, and without keywords that OpenAI's APIs stumble over."""
     phrases = _OPTIONAL_IN_CHAT if chat else _OPTIONAL
-    return changed(schema, lambda one: _loosened(one, phrases))
+    return transform_schema(schema, lambda one: _loosen_one(one, phrases))
 
 
-def _loosened(schema: Mapping[str, Any], phrases: tuple[str, ...]) -> Mapping[str, Any]:
+def _loosen_one(schema: Mapping[str, Any], phrases: tuple[str, ...]) -> Mapping[str, Any]:
     unwanted = {key for key in ("strict", "format") if key in schema and (key == "strict" or schema[key] == "uri")}
     required = schema.get("required")
     if isinstance(required, list):
@@ -137,7 +137,7 @@ def _loosened(schema: Mapping[str, Any], phrases: tuple[str, ...]) -> Mapping[st
 
 def truly_required(schema: Mapping[str, Any], phrases: tuple[str, ...] = _OPTIONAL_IN_CHAT) -> list[str]:
     """The required parameters that nothing else in their schema calls optional."""
-    described = named(schema, "properties")
+    described = mapping_of(schema, "properties")
     return [name for name in required_of(schema) if not _is_optional(described.get(name), phrases)]
 
 
@@ -150,20 +150,20 @@ def _is_optional(about: Any, phrases: tuple[str, ...]) -> bool:
     return isinstance(said, str) and any(phrase in said.lower() for phrase in phrases)
 
 
-def listed(schema: Mapping[str, Any], key: str) -> list[Any]:
+def list_of(schema: Mapping[str, Any], key: str) -> list[Any]:
     """What a keyword lists; nothing where it holds something else, since schemas come from anywhere."""
     value = schema.get(key)
     return value if isinstance(value, list) else []
 
 
-def named(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def mapping_of(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """What a keyword holds by name; nothing where it holds something else."""
     value = schema.get(key)
     return value if isinstance(value, Mapping) else {}
 
 
 def required_of(schema: Mapping[str, Any]) -> list[str]:
-    return [name for name in listed(schema, "required") if isinstance(name, str)]
+    return [name for name in list_of(schema, "required") if isinstance(name, str)]
 
 
 def types_of(schema: Mapping[str, Any]) -> tuple[str, ...]:
@@ -177,21 +177,21 @@ def takes_null(schema: Mapping[str, Any]) -> bool:
     """Does a schema itself, or one of its alternatives, allow null?"""
     if schema.get("nullable") is True or "null" in types_of(schema):
         return True
-    branches = [member for key in ("anyOf", "oneOf") for member in listed(schema, key)]
+    branches = [member for key in ("anyOf", "oneOf") for member in list_of(schema, key)]
     return any(isinstance(branch, Mapping) and "null" in types_of(branch) for branch in branches)
 
 
-def closed(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def close_schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """Objects with named members take no others, unless they say otherwise.
 
     An object that several schemas describe together stays open: each of them names only some of its members.
     """
     has_definitions = not {"$defs", "definitions"}.isdisjoint(schema)
-    done: Mapping[str, Any] = _closed(schema, shared=has_definitions and _shares_definitions(schema, 0), depth=0)
+    done: Mapping[str, Any] = _close_value(schema, shared=has_definitions and _shares_definitions(schema, 0), depth=0)
     return done
 
 
-def _closed(schema: Any, *, shared: bool, depth: int) -> Any:
+def _close_value(schema: Any, *, shared: bool, depth: int) -> Any:
     if depth > LIMIT_DEPTH:
         raise WireError(f"A schema may be nested at most {LIMIT_DEPTH} levels deep.")
     if not isinstance(schema, Mapping):
@@ -199,13 +199,13 @@ def _closed(schema: Any, *, shared: bool, depth: int) -> Any:
     new: dict[str, Any] = {}
     for key in ("items", "additionalProperties", "contains"):
         if isinstance(schema.get(key), Mapping):
-            new[key] = _closed(schema[key], shared=shared, depth=depth + 1)
+            new[key] = _close_value(schema[key], shared=shared, depth=depth + 1)
     for key in ("properties", "patternProperties", *(() if shared else ("$defs", "definitions"))):
         if isinstance(schema.get(key), Mapping):
-            new[key] = {name: _closed(one, shared=shared, depth=depth + 1) for name, one in schema[key].items()}
+            new[key] = {name: _close_value(one, shared=shared, depth=depth + 1) for name, one in schema[key].items()}
     for key in ("anyOf", "oneOf", "prefixItems", "items"):
         if isinstance(schema.get(key), list) and (key not in _COMBINED or not _names_members(schema)):
-            new[key] = [_closed(one, shared=shared, depth=depth + 1) for one in schema[key]]
+            new[key] = [_close_value(one, shared=shared, depth=depth + 1) for one in schema[key]]
     if _names_members(schema) and not _COMBINED & schema.keys() and not _says_otherwise(schema):
         new["additionalProperties"] = False
     return {**schema, **new} if new else schema
@@ -245,7 +245,7 @@ def allows_strict(schema: Mapping[str, Any]) -> bool:
             refused.append(one)
         return one
 
-    changed(schema, look)
+    transform_schema(schema, look)
     return not refused and schema.get("type") == "object" and not {"anyOf", "$ref"} & schema.keys()
 
 
@@ -387,17 +387,17 @@ def for_host(schema: Mapping[str, Any], host: str, model: str = "") -> Mapping[s
     """A schema as a host takes it."""
     row = host_row(host, model)
     if row.drops:
-        schema = changed(schema, lambda one: _without(one, row.drops))
+        schema = transform_schema(schema, lambda one: _without(one, row.drops))
     if row.describes:
-        schema = changed(schema, _described)
-    return closed(schema) if row.closes else schema
+        schema = transform_schema(schema, _fill_descriptions)
+    return close_schema(schema) if row.closes else schema
 
 
 def _without(schema: Mapping[str, Any], keys: frozenset[str]) -> Mapping[str, Any]:
     return {key: value for key, value in schema.items() if key not in keys} if keys & schema.keys() else schema
 
 
-def _described(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def _fill_descriptions(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return schema
@@ -443,11 +443,11 @@ def ready(
     for at, one in enumerate(definitions):
         if one.hosted and (one.extra is None or one.extra.wire != wire):
             refuse_hosted(one, at)
-        schema = loosened(one.schema, chat=chat) if loosen else one.schema
+        schema = loosen_schema(one.schema, chat=chat) if loosen else one.schema
         schema = for_host(schema, host, model) if host else schema
         is_strict = (wanted or bool(one.strict)) and allows_strict(schema)
         if not one.grammar and (close or is_strict):
-            schema = closed(schema)
+            schema = close_schema(schema)
         if schema.get("type") != "object" or "properties" not in schema:
             schema = {"properties": {}, **schema, "type": "object"}
         yield ToolSchema(one, schema, is_strict)
@@ -500,7 +500,7 @@ def choice_word(choice: Any) -> ToolChoice:
     return ToolChoice(kind)
 
 
-def allowed_in(given: dict[str, Any], where: str) -> ToolChoice:
+def tool_subset_in(given: dict[str, Any], where: str) -> ToolChoice:
     """A choice among some tools: that it must be one is kept, and which ones only where it is a single one."""
     mode = text_of(given, "mode", where)
     tools = given.get("tools")
@@ -513,7 +513,7 @@ def allowed_in(given: dict[str, Any], where: str) -> ToolChoice:
     return ToolChoice("tool", text_of(named, "name", f"{where}.tools[0]"))
 
 
-def offered(
+def tools_out(
     asked: ModelRequest, tools: list[dict[str, Any]], choice_out: Callable[[ToolChoice, Collection[str]], Any]
 ) -> dict[str, Any]:
     """What a body says about its tools; nothing where it has none."""

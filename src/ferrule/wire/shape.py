@@ -19,19 +19,19 @@ class WireError(FerruleError, ValueError):
 def as_object(value: Any, where: str) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    raise _unexpected(value, where, "an object")
+    raise _type_error(value, where, "an object")
 
 
 def as_list(value: Any, where: str) -> list[Any] | tuple[Any, ...]:
     if isinstance(value, list | tuple):
         return value
-    raise _unexpected(value, where, "an array")
+    raise _type_error(value, where, "an array")
 
 
 def as_text(value: Any, where: str) -> str:
     if isinstance(value, str):
         return value
-    raise _unexpected(value, where, "a string")
+    raise _type_error(value, where, "a string")
 
 
 def text_of(holder: dict[str, Any], key: str, where: str) -> str:
@@ -61,7 +61,7 @@ def count_or_none(holder: dict[str, Any], key: str, where: str) -> int | None:
     """A whole number that may be missing or null."""
     value = holder.get(key)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise _unexpected(value, f"{where}.{key}", "a whole number")
+        raise _type_error(value, f"{where}.{key}", "a whole number")
     return value
 
 
@@ -71,7 +71,7 @@ def number_or_none(holder: dict[str, Any], key: str, where: str) -> float | None
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _unexpected(value, f"{where}.{key}", "a number")
+        raise _type_error(value, f"{where}.{key}", "a number")
     return value
 
 
@@ -80,7 +80,7 @@ def flag_or(holder: dict[str, Any], key: str, where: str, *, otherwise: bool | N
     value = holder.get(key)
     if value is None or isinstance(value, bool):
         return otherwise if value is None else value
-    raise _unexpected(value, f"{where}.{key}", "true or false")
+    raise _type_error(value, f"{where}.{key}", "true or false")
 
 
 def texts_of(holder: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def refuse_failure(answer: dict[str, Any]) -> None:
     raise WireError(f"The API answered with an error: {told or error}")
 
 
-def _unexpected(value: Any, where: str, expected: str) -> WireError:
+def _type_error(value: Any, where: str, expected: str) -> WireError:
     return WireError(f"{where} must be {expected}, and is {_KINDS.get(type(value), type(value).__name__)}.")
 
 
@@ -155,13 +155,13 @@ def is_own(thinking: Thinking, wire: str) -> bool:
     return thinking.wire in {"", wire}
 
 
-def carried(thinking: Thinking) -> str:
+def pack_thinking(thinking: Thinking) -> str:
     """Signature and seal of another API as one opaque text, for a client that sends back what it was given."""
     packed = msgspec.json.encode((thinking.wire, thinking.signature, thinking.sealed))
     return _MARK + packed.decode()
 
 
-def uncarried(text: str, signature: str, wire: str) -> Thinking | None:
+def unpack_thinking(text: str, signature: str, wire: str) -> Thinking | None:
     """The thinking of another API that a client sends back; None where the signature is not one of `carried`."""
     if not signature.startswith(_MARK):
         return None
@@ -176,6 +176,6 @@ def origin(block: Mapping[str, Any]) -> str:
     """The API whose thinking a block holds in its signature; empty where it holds none."""
     for name in ("signature", "encrypted_content"):
         signature = block.get(name)
-        if isinstance(signature, str) and (thinking := uncarried("", signature, "")) is not None:
+        if isinstance(signature, str) and (thinking := unpack_thinking("", signature, "")) is not None:
             return thinking.wire
     return ""

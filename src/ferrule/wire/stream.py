@@ -221,7 +221,7 @@ _Say = Callable[[Any, list[ServerSentEvent]], None]
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-def made_id(prefix: str) -> str:
+def make_id(prefix: str) -> str:
     """An id for what came without one."""
     return f"{prefix}{os.urandom(12).hex()}"
 
@@ -323,11 +323,11 @@ class StreamReader:
         self._open[at] = None
         # Some servers give all calls the same id; their results could not be told apart.
         if not call_id or call_id in self._ids:
-            call_id = made_id("call_")
+            call_id = make_id("call_")
         self._ids.add(call_id)
         return UseBegun(at, call_id, name, is_text, namespace)
 
-    def _used(self, at: int, *, whole: bool = True) -> list[Delta]:
+    def _end_use(self, at: int, *, whole: bool = True) -> list[Delta]:
         """The end of a call, unless it ended before."""
         if at not in self._open:
             return []
@@ -340,7 +340,7 @@ class StreamReader:
         self._over = True
         deltas: list[Delta] = []
         for at in list(self._open):
-            deltas += self._used(at, whole=whole and self._reason not in {"length", "refused"})
+            deltas += self._end_use(at, whole=whole and self._reason not in {"length", "refused"})
         reason = self._reason or ("tools" if self._whole else "end")
         deltas.append(AnswerEnd(reason, self._usage, self.skipped))
         return deltas
@@ -361,9 +361,9 @@ class StreamWriter:
             ThinkingPiece: self._thinking,
             UseBegun: self._use,
             UsePiece: self._piece,
-            UseEnded: self._used,
+            UseEnded: self._end_use,
             ForeignBlock: self._block,
-            Broke: self._broke,
+            Broke: self._fail,
             AnswerEnd: self._end,
         }
 
@@ -389,13 +389,13 @@ class StreamWriter:
     def _piece(self, delta: UsePiece, out: list[ServerSentEvent]) -> None:
         raise NotImplementedError
 
-    def _used(self, delta: UseEnded, out: list[ServerSentEvent]) -> None:
+    def _end_use(self, delta: UseEnded, out: list[ServerSentEvent]) -> None:
         raise NotImplementedError
 
     def _block(self, delta: ForeignBlock, out: list[ServerSentEvent]) -> None:
         """A block of another API has no place."""
 
-    def _broke(self, delta: Broke, out: list[ServerSentEvent]) -> None:
+    def _fail(self, delta: Broke, out: list[ServerSentEvent]) -> None:
         raise NotImplementedError
 
     def _end(self, delta: AnswerEnd, out: list[ServerSentEvent]) -> None:

@@ -256,7 +256,7 @@ def find(text: str) -> list[CallBlock]:
         block = None
         if opening["fence"]:
             if opening["lang"].strip().lower() in _FENCES:
-                block = _fenced(text, opening)
+                block = _read_fence(text, opening)
             at = _fence_end(text, opening, opening.end())[1]
         else:
             if _is_said(text, opening):
@@ -268,7 +268,7 @@ def find(text: str) -> list[CallBlock]:
     return out
 
 
-def trailing(text: str, blocks: list[CallBlock]) -> list[CallBlock]:
+def find_trailing_calls(text: str, blocks: list[CallBlock]) -> list[CallBlock]:
     """The calls that a text ends with."""
     run: list[CallBlock] = []
     for block in reversed(blocks):
@@ -278,7 +278,7 @@ def trailing(text: str, blocks: list[CallBlock]) -> list[CallBlock]:
     return run
 
 
-def leading(text: str, blocks: list[CallBlock]) -> list[CallBlock]:
+def find_leading_calls(text: str, blocks: list[CallBlock]) -> list[CallBlock]:
     """The first calls of a text, up to the first words behind them. Objects without a mark do not count."""
     run: list[CallBlock] = []
     for block in blocks:
@@ -320,7 +320,7 @@ def _fence_end(text: str, opening: re.Match[str], at: int) -> tuple[int, int]:
     return close.span() if close is not None else (len(text), len(text))
 
 
-def _fenced(text: str, opening: re.Match[str]) -> CallBlock | None:
+def _read_fence(text: str, opening: re.Match[str]) -> CallBlock | None:
     """The call that is all that a fenced block holds."""
     inside = _text_calls_skip(text, opening.end())
     if text[inside : inside + 1] in {"{", "["} and (found := _objects(text, inside, "fence")) is not None:
@@ -335,7 +335,7 @@ def _fenced(text: str, opening: re.Match[str]) -> CallBlock | None:
         python = _python(re.sub(r"\Aprint\((.*)\)\Z", r"\1", body, flags=re.DOTALL), 0)
         blocks = [python] if python is not None else []
     if not blocks:
-        blocks = trailing(body, find(body)) if body.startswith(("<", "[")) else []
+        blocks = find_trailing_calls(body, find(body)) if body.startswith(("<", "[")) else []
         blocks = blocks if blocks and not body[: blocks[0].start].strip() else []
     if not blocks:
         return None
@@ -348,7 +348,7 @@ def _fenced(text: str, opening: re.Match[str]) -> CallBlock | None:
 def _read(text: str, opening: re.Match[str]) -> CallBlock | None:
     start, at = opening.span()
     if opening["tag"]:
-        block = _tagged(text, at)
+        block = _read_tag(text, at)
     elif name := opening["function"] or opening["invoke"]:
         block = _parameters(text, at, "function" if opening["function"] else "invoke", name)
     elif opening["mistral"]:
@@ -364,24 +364,24 @@ def _read(text: str, opening: re.Match[str]) -> CallBlock | None:
     return block._replace(start=start, payload=block.payload or text[start : block.end]) if block is not None else None
 
 
-def _tagged(text: str, at: int) -> CallBlock | None:
+def _read_tag(text: str, at: int) -> CallBlock | None:
     """What stands in `<tool_call>` and its like: an object, several, a list, or one of the other forms."""
     at = _text_calls_skip(text, at)
     inner = _OPENING.match(text, at)
     if inner is not None and not (inner["fence"] or inner["bare"] or inner["list"]):
         block = _read(text, inner)
-        return _closed(text, block) if block is not None else None
+        return _include_closing_tags(text, block) if block is not None else None
     at = _text_calls_skip(text, at, r"(?:`{3,}\w*)?\s*")
     if text[at : at + 1] in {"{", "["}:
         found = _objects(text, at, "tag", is_marked=True)
-        return _closed(text, found) if found is not None else None
+        return _include_closing_tags(text, found) if found is not None else None
     # `<tool_call>read{"path": "a"}` and its like: a name, then its arguments.
     if named := re.compile(r"([\w.-]+)\s*(?:<arg_key>|(?=\{))").match(text, at):
-        return _closed(text, _arguments(text, named.end(1), "tag", named[1]))
+        return _include_closing_tags(text, _arguments(text, named.end(1), "tag", named[1]))
     return None
 
 
-def _closed(text: str, block: CallBlock) -> CallBlock:
+def _include_closing_tags(text: str, block: CallBlock) -> CallBlock:
     """The block with the tags that close it."""
     end = block.end
     while (closing := _CLOSING.match(text, end)) is not None:
@@ -397,19 +397,19 @@ def _objects(text: str, at: int, form: str, *, is_marked: bool = False) -> CallB
         try:
             value, end, is_open = read(text, at)
         except LooseError as error:
-            return _broken(text, at, form, f"its JSON cannot be read: {error}", is_marked=is_marked)
-        named = list(_named(value, is_marked=is_marked))
+            return _faulty_block(text, at, form, f"its JSON cannot be read: {error}", is_marked=is_marked)
+        named = list(_find_calls(value, is_marked=is_marked))
         if not named or None in named:
             why = "it names no tool with its arguments"
-            return _broken(text, at, form, why, is_marked=True) if is_marked else None
+            return _faulty_block(text, at, form, why, is_marked=True) if is_marked else None
         if is_open and not is_marked and form == "bare":
-            return _broken(text, at, form, "braces are missing at its end", is_marked=False)
+            return _faulty_block(text, at, form, "braces are missing at its end", is_marked=False)
         calls += [one for one in named if one is not None]
         at = _text_calls_skip(text, end, r"[\s,;]*")
     return CallBlock(at, end, form, tuple(calls), payload=text[start:end]) if calls else None
 
 
-def _broken(text: str, at: int, form: str, fault: str, *, is_marked: bool) -> CallBlock | None:
+def _faulty_block(text: str, at: int, form: str, fault: str, *, is_marked: bool) -> CallBlock | None:
     """Something that is no call; None where it does not even look like one."""
     like = _LIKE_A_CALL.match(text, at)
     if like is None or not (is_marked or like["arguments"]):
@@ -417,17 +417,17 @@ def _broken(text: str, at: int, form: str, fault: str, *, is_marked: bool) -> Ca
     return CallBlock(at, len(text), form, (), fault, _plain(like[1]))
 
 
-def _named(value: Any, *, is_marked: bool) -> Iterator[TextCall | None]:
+def _find_calls(value: Any, *, is_marked: bool) -> Iterator[TextCall | None]:
     """The calls that a value holds; None for what is none."""
     if isinstance(value, list):
         for one in value:
-            yield from _named(one, is_marked=is_marked) if isinstance(one, dict) else (None,)
+            yield from _find_calls(one, is_marked=is_marked) if isinstance(one, dict) else (None,)
     elif not isinstance(value, dict):
         yield None
     elif key := next((key for key in _LISTS if isinstance(value.get(key), list) and len(value) == 1), ""):
-        yield from _named(value[key], is_marked=is_marked)
+        yield from _find_calls(value[key], is_marked=is_marked)
     elif isinstance(value.get("function"), dict):
-        yield from _named(value["function"], is_marked=is_marked)
+        yield from _find_calls(value["function"], is_marked=is_marked)
     else:
         yield _call_of(value, is_marked=is_marked)
 
@@ -475,14 +475,14 @@ def _parameters(text: str, at: int, form: str, name: str) -> CallBlock:
     name = _plain(name)
     at = _text_calls_skip(text, at)
     if text[at : at + 1] == "{":
-        return _closed(text, _arguments(text, at, form, name))
+        return _include_closing_tags(text, _arguments(text, at, form, name))
     values: dict[str, Any] = {}
     while one := _PARAMETER.match(text, _text_calls_skip(text, at)):
         # With a line of its own for the tags, the line ends beside them are not the value's.
         own_lines = re.fullmatch(r"\r?\n(.*?)\r?\n?", one["value"], re.DOTALL)
         values[one["name"].strip()] = own_lines[1] if own_lines is not None else one["value"]
         at = one.end()
-    block = _closed(text, CallBlock(at, at, form, (TextCall(name, values),)))
+    block = _include_closing_tags(text, CallBlock(at, at, form, (TextCall(name, values),)))
     if not values and block.end == at:
         return block._replace(calls=(), fault="it has neither parameters nor an end", name=name)
     return block
@@ -507,7 +507,7 @@ def _mistral(text: str, at: int) -> CallBlock | None:
 
 def _python(text: str, at: int) -> CallBlock | None:
     """`[read(path="a"), ...]`, or one call of that kind."""
-    end = _balanced(text, at)
+    end = _find_closing_bracket(text, at)
     if end is None:
         name = re.compile(r"\[?\s*([A-Za-z_][\w.]*)\(").match(text, at)
         return CallBlock(at, len(text), "python", (), "its brackets have no end", _plain(name[1])) if name else None
@@ -547,7 +547,7 @@ def _literal(node: ast.expr) -> Any:
     return ast.literal_eval(_Constants().visit(node))
 
 
-def _balanced(text: str, at: int) -> int | None:
+def _find_closing_bracket(text: str, at: int) -> int | None:
     """Where the brackets that begin here are closed; texts in quotes do not count."""
     depth, place = 0, at
     while place < len(text):

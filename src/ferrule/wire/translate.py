@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ferrule.core.errors import ConfigError
-from ferrule.wire.fields import SHAPES, BodyTranslation, Dropped, dropped
+from ferrule.wire.fields import SHAPES, BodyTranslation, Dropped, find_dropped
 from ferrule.wire.sse import EventReader, EventTooLongError, ServerSentEvent, text
 from ferrule.wire.stream import StreamReader, StreamWriter
 from ferrule.wire.turn import AnswerEnd, Broke, Delta, ModelRequest, TextPiece, UseBegun, UseEnded, UsePiece
@@ -48,7 +48,7 @@ def translate_body(body: Mapping[str, Any], source: str, target: str, **options:
     short = replace(asked, turns=())
     back = writes.asked_in(writes.asked_out(short, **options))
     passage = BodyTranslation(source, target, short, back, bool(options.get("marks")))
-    return Translated(written, dropped(body, passage), asked)
+    return Translated(written, find_dropped(body, passage), asked)
 
 
 class Through(Protocol):
@@ -209,7 +209,7 @@ class GrokCalls:
             _say(text[at:start], out)
             self._held = [_OPEN]
             return start + len(_OPEN)
-        end = len(text) - _beginning(text, at)
+        end = len(text) - _partial_tag_length(text, at)
         _say(text[at:end], out)
         self._maybe = text[end:]
         return len(text)
@@ -252,7 +252,7 @@ def _say(text: str, out: list[Delta]) -> None:
         out.append(TextPiece(text))
 
 
-def _beginning(text: str, at: int) -> int:
+def _partial_tag_length(text: str, at: int) -> int:
     """How many characters at the end of a text are the beginning of a call, as far as one can see."""
     most = min(len(_OPEN) - 1, len(text) - at)
     return next((size for size in range(most, 0, -1) if text.endswith(_OPEN[:size])), 0)

@@ -332,7 +332,7 @@ class TestPresses:
 
     def test_whoever_has_sent_a_line_is_not_typing(self):
         self.presses.press()
-        self.presses.sent()
+        self.presses.on_send()
         self.presses.ask()
 
         assert self.presses.is_armed
@@ -340,7 +340,7 @@ class TestPresses:
     def test_whoever_begins_to_type_words_does_not_answer_with_one_of_their_letters(self):
         self.presses.ask()
         self.presses.press()
-        self.presses.typed()
+        self.presses.on_key()
         for _ in range(20):
             self.now += 0.3
             self.presses.press()

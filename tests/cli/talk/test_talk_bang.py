@@ -100,7 +100,7 @@ async def test_of_a_command_in_the_background_the_user_reads_what_they_can_type(
         while not engine.background():
             assert not running.done(), running.result()
             await asyncio.sleep(0.01)
-        rows = own_commands.shown((await running)[0])
+        rows = own_commands.render_reply((await running)[0])
 
     (row,) = ["".join(text for _, text in row).strip() for row in rows]
     assert re.fullmatch(r"In the background, as (?:(\w+): /tasks \1|session ID 1: /tasks) shows what it prints\.", row)

@@ -97,7 +97,7 @@ def test_a_paragraph_is_printed_as_soon_as_a_blank_line_ends_it():
 
     assert blocks.feed("one\n") == []
     assert blocks.feed("\n") == ["one\n"]
-    assert blocks.unfinished == ""
+    assert blocks.open_block == ""
 
 
 def test_a_list_is_not_printed_before_something_else_follows():
@@ -106,7 +106,7 @@ def test_a_list_is_not_printed_before_something_else_follows():
     assert blocks.feed("- a\n\n") == []
     assert blocks.feed("- b\n\nc") == []
     assert blocks.feed("\n") == ["- a\n\n- b\n"]
-    assert blocks.unfinished == "c\n"
+    assert blocks.open_block == "c\n"
 
 
 def test_what_was_dropped_is_never_printed():

@@ -92,7 +92,7 @@ async def test_the_changes_of_a_session_are_those_since_its_beginning(tmp_path):
         await engine.call("create_file", path="b", content="new\n")
         await engine.call("create_file", path="c", content="gone\n")
         await engine.undo("c")
-        texts = changes(engine.need(Journal), engine.jail.shown)
+        texts = changes(engine.need(Journal), engine.jail.display_path)
 
     assert [row for text in texts for row in text.split("\n") if row[:1] in "+-@"] == [
         "--- a/a", "+++ b/a", "@@ -1,2 +1,2 @@", "-two", "+2",
@@ -106,7 +106,7 @@ async def test_a_file_that_has_become_a_pipe_keeps_nobody_waiting(tmp_path):
         await engine.call("create_file", path="a", content="one\n")
         (tmp_path / "a").unlink()
         os.mkfifo(tmp_path / "a")
-        (text,) = changes(engine.need(Journal), engine.jail.shown)
+        (text,) = changes(engine.need(Journal), engine.jail.display_path)
 
     assert "changed by somebody else" in text
 
@@ -116,7 +116,7 @@ async def test_what_somebody_else_changed_meanwhile_is_not_taken_for_ours(tmp_pa
     async with Engine(tmp_path, dialect="amp", ask=Everybody()) as engine:
         await engine.call("edit_file", path="a", old_str="one", new_str="1")
         (tmp_path / "a").write_text("something else\n")
-        (text,) = changes(engine.need(Journal), engine.jail.shown)
+        (text,) = changes(engine.need(Journal), engine.jail.display_path)
 
     assert "changed by somebody else" in text
 

@@ -7,15 +7,15 @@ from types import SimpleNamespace
 import pytest
 from tests.cli.test_chat_tmux import EDIT, READ, script
 
-from ferrule.cli.talk.chat import Farewell, changed_files
-from ferrule.cli.talk.text import laid, plain
+from ferrule.cli.talk.chat import Farewell, find_changed_files
+from ferrule.cli.talk.text import plain, wrap_lines
 from ferrule.engine.engine import Engine
 from ferrule.files.journal import Journal
 from ferrule.permissions.ask import Everybody
 
 
 def shown(farewell, width=80):
-    return [plain(row) for row in laid(farewell.lines(width), width)]
+    return [plain(row) for row in wrap_lines(farewell.lines(width), width)]
 
 
 def test_it_says_all_of_it():
@@ -59,7 +59,7 @@ async def test_only_files_that_are_left_another_count(tmp_path):
         await engine.call("create_file", path="d", content="gone\n")
         await engine.undo("d")
         journal = engine.need(Journal)
-        found = changed_files(entry for entry in journal.entries() if journal.wrote(entry))
+        found = find_changed_files(entry for entry in journal.entries() if journal.wrote(entry))
 
     assert [os.path.basename(path) for path in found] == ["b", "c"]
 

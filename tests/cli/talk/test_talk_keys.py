@@ -13,7 +13,7 @@ from prompt_toolkit.output import DummyOutput
 
 from ferrule.cli.talk import screen as screens
 from ferrule.cli.talk.events import ChatTranscript
-from ferrule.cli.talk.keyboard import Keyboard, pasted
+from ferrule.cli.talk.keyboard import Keyboard, expand_paste
 from ferrule.cli.talk.live import Live
 from ferrule.cli.talk.text import BLANK, line
 from ferrule.settings.schema import TerminalSettings
@@ -55,7 +55,7 @@ async def pressed(monkeypatch, *keys, running=False, text="", settings=None):
                 await heard()
             return 0
 
-        await board.during(talk)
+        await board.run_chat(talk)
     return board, did
 
 
@@ -122,7 +122,7 @@ def test_a_dragged_picture_is_mentioned(tmp_path, name, text, before, into):
     path = tmp_path / name
     path.touch()
 
-    assert pasted(text.format(path=path), before) == into.format(path=path)
+    assert expand_paste(text.format(path=path), before) == into.format(path=path)
 
 
 KEYS = [
@@ -152,7 +152,7 @@ def test_any_keys_leave_the_input_consistent(keys, running):
                     await asyncio.sleep(0.01)
                     return 0
 
-                await board.during(talk)
+                await board.run_chat(talk)
                 assert 0 <= board.input.cursor_position <= len(board.input.text)
                 assert all(line.strip() for line in sent)
                 assert "\x1b" not in board.input.text
@@ -202,7 +202,7 @@ async def test_with_vim_keys_a_question_is_answered_from_normal_mode_too(monkeyp
                 for key in ("a", ESC):
                     pipe.send_text(key)
                     await heard()
-                board._presses.sent()
+                board._presses.on_send()
                 asked = asyncio.ensure_future(board.key("Sure?", [("y", "es"), ("n", "o")]))
                 await heard()
                 for key in (*before, "y"):
@@ -211,7 +211,7 @@ async def test_with_vim_keys_a_question_is_answered_from_normal_mode_too(monkeyp
                 answers.append(await asyncio.wait_for(asked, 30))
             return 0
 
-        await board.during(talk)
+        await board.run_chat(talk)
 
     assert answers == ["y", "y"]
 
@@ -233,7 +233,7 @@ async def test_words_that_are_typed_to_an_open_question_are_no_answer(monkeypatc
             assert (typed, is_answered, await asked) == ("play it", False, "n")
             return 0
 
-        await board.during(talk)
+        await board.run_chat(talk)
 
 
 async def test_a_question_has_one_blank_row_above_it_and_nothing_that_seems_to_work(monkeypatch):
@@ -246,7 +246,7 @@ async def test_a_question_has_one_blank_row_above_it_and_nothing_that_seems_to_w
     def rows():
         return "".join(text for _, text, *_ in board._live_text()).split("\n")
 
-    with live.doing("starting x"):
+    with live.show_activity("starting x"):
         working = rows()
         board.offer = (line("  Start it?"),)
         board.print_lines(line("Shown."))

@@ -11,17 +11,17 @@ from ferrule.cli.talk.text import (
     UnbrokenLine,
     cut,
     diff_lines,
-    fitted,
+    fit_line,
     harmless,
-    laid,
     line,
-    painted,
+    paint_lines,
     plain,
     rows_of,
     sentence,
     whole_rows,
     wide,
-    wrapped,
+    wrap_lines,
+    wrap_text,
 )
 
 TEXTS = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=60)
@@ -34,7 +34,7 @@ def test_what_is_cut_fits(text, width):
 
 @given(TEXTS, st.integers(2, 30))
 def test_what_is_wrapped_fits_and_loses_nothing_but_blanks(text, width):
-    rows = wrapped(text, width)
+    rows = wrap_text(text, width)
 
     assert all(wide(row) <= width for row in rows)
     assert "".join("".join(rows).split()) == "".join(text.split())
@@ -51,7 +51,7 @@ def test_what_is_wrapped_fits_and_loses_nothing_but_blanks(text, width):
     ],
 )
 def test_a_line_is_fitted(parts, width, shown):
-    assert plain(fitted(line(*parts), width)) == shown
+    assert plain(fit_line(line(*parts), width)) == shown
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_the_rest_of_a_long_row_of_a_diff_does_not_look_like_another_row(row, ro
 
 def test_a_whole_line_breaks_at_blanks_that_leave_no_gap_in_its_next_row():
     whole = UnbrokenLine(line("one two three", ("dim", "  four")))
-    rows = [plain(row) for row in laid([whole], 13)]
+    rows = [plain(row) for row in wrap_lines([whole], 13)]
 
     assert rows == ["one two three", "      four"]
 
@@ -77,7 +77,7 @@ def test_a_whole_line_breaks_at_blanks_that_leave_no_gap_in_its_next_row():
 @given(TEXTS, st.integers(14, 40))
 def test_a_sentence_takes_as_many_rows_as_it_needs(text, width):
     assume(wide(plain(line(text))) < 50)  # written out, a text may take more rows than a sentence gets
-    rows = [plain(row) for row in laid([sentence(("red", "  ✗ "), f"{text}.")], width)]
+    rows = [plain(row) for row in wrap_lines([sentence(("red", "  ✗ "), f"{text}.")], width)]
 
     assert all(wide(row) <= width for row in rows)
     assert all(row.startswith("    ") for row in rows[1:])
@@ -85,7 +85,7 @@ def test_a_sentence_takes_as_many_rows_as_it_needs(text, width):
 
 
 def test_a_sentence_without_end_is_cut_behind_twelve_rows():
-    rows = [plain(row) for row in laid([sentence("  " + "word " * 500)], 40)]
+    rows = [plain(row) for row in wrap_lines([sentence("  " + "word " * 500)], 40)]
 
     assert len(rows) == 12
     assert rows[-1].endswith("…")
@@ -105,7 +105,7 @@ def test_a_line_is_one_line_and_steers_nothing():
     ],
 )
 def test_a_line_is_painted_as_the_terminal_wants_it(colour, steer, text):
-    assert painted([line(("bold red", "x"))], colour=colour, steer=steer) == text
+    assert paint_lines([line(("bold red", "x"))], colour=colour, steer=steer) == text
 
 
 def test_only_colour_passes():
@@ -150,7 +150,7 @@ def test_a_word_without_end_is_measured_once(monkeypatch):
 
     monkeypatch.setattr(module, "wide", counting)
 
-    assert len(wrapped("x" * 50_000, 50)) == 1000
+    assert len(wrap_text("x" * 50_000, 50)) == 1000
     assert sum(measured) < 200_000
 
 

@@ -5,7 +5,7 @@ import pytest
 from ferrule.agent import events as told
 from ferrule.agent.events import Spent
 from ferrule.cli.talk.events import ChatTranscript, Prose, TerminalPicture
-from ferrule.cli.talk.text import fitted, laid, plain
+from ferrule.cli.talk.text import fit_line, plain, wrap_lines
 from ferrule.core import events as calls
 from ferrule.core.call import Failure, Reply
 from ferrule.wire.turn import ModelResponse, Usage
@@ -33,13 +33,13 @@ class Stage:
                 elif isinstance(piece, TerminalPicture):
                     self.printed.append(f"[{piece.image}]")
                 else:
-                    self.printed.append(plain(fitted(piece, 70)))
+                    self.printed.append(plain(fit_line(piece, 70)))
         return self
 
     @property
     def screen(self):
-        live = [plain(fitted(row, 70)) for row in self.lines.live()]
-        return "\n".join([*self.printed, "--", *([self.lines.unfinished] if self.lines.unfinished else []), *live])
+        live = [plain(fit_line(row, 70)) for row in self.lines.live()]
+        return "\n".join([*self.printed, "--", *([self.lines.open_block] if self.lines.open_block else []), *live])
 
 
 def began(**more):
@@ -331,7 +331,7 @@ def test_advice_is_never_cut_off(width):
     stage = Stage().play(began(), prepared("a", "WebFetch", url=f"http://127.0.0.1/{'x' * 90}"))
 
     pieces = stage.lines.feed(done("a", "WebFetch", status="error", error=Failure(message)))
-    rows = [plain(row) for row in laid(pieces, width)]
+    rows = [plain(row) for row in wrap_lines(pieces, width)]
 
     assert message in " ".join(" ".join(rows).split())
     assert all(len(row) <= width for row in rows)

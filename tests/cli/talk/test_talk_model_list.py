@@ -7,7 +7,7 @@ import threading
 import pytest
 from tests.cli.talk.typing_front import talk
 
-from ferrule.cli.talk.inventory import known, usable
+from ferrule.cli.talk.inventory import list_model_names, usable
 from ferrule.models.hosts import ROWS
 from ferrule.models.recorder import Scripted
 from ferrule.settings.schema import ModelHost, Models
@@ -52,7 +52,7 @@ def test_only_models_of_hosts_with_keys_are_listed(monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "x")
     settings = Models(hosts={"mine": ModelHost(url="http://127.0.0.1:1/v1")}, roles={"finder": "mine:tiny"})
     hosts = usable(settings)
-    names = known(settings, hosts, {"ollama": ["qwen3"]})
+    names = list_model_names(settings, hosts, {"ollama": ["qwen3"]})
 
     assert [host.name for host in hosts] == ["mine", "anthropic"]
     assert names[:3] == ["mine:tiny", "ollama:qwen3", "anthropic:claude-fable-5-1"]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.cli.talk.typing_front import talk
 
-from ferrule.cli.talk.own_commands import expanded
+from ferrule.cli.talk.own_commands import expand_command
 from ferrule.engine.engine import Engine
 from ferrule.models.recorder import Scripted
 from ferrule.tools.skills.commands import read_command
@@ -18,7 +18,7 @@ def sent(workspace, tmp_path, body, rest="", **options):
     async def work():
         async with Engine(str(workspace), state=str(tmp_path / "state"), **options) as engine:
             chat: Any = types.SimpleNamespace(session=types.SimpleNamespace(engine=engine))
-            return await expanded(chat, read_command(body, "a", "user", "/x/a.md"), rest)
+            return await expand_command(chat, read_command(body, "a", "user", "/x/a.md"), rest)
 
     return asyncio.run(work())
 

@@ -74,7 +74,7 @@ async def picked(monkeypatch, rows, *keys, text="", before="", stays_open=False,
             await asyncio.wait({picking})
             return 0
 
-        await board.during(talk)
+        await board.run_chat(talk)
     return chosen[0], board.input.text, sent
 
 
@@ -139,7 +139,7 @@ async def test_a_question_waits_until_the_list_is_closed(monkeypatch):
             answers.append(await asking)
             return 0
 
-        await board.during(talk)
+        await board.run_chat(talk)
 
     assert answers == ["no", "y"]
 

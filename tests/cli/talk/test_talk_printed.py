@@ -2,14 +2,14 @@
 
 import pytest
 
-from ferrule.cli.talk.events import printed_rows
-from ferrule.cli.talk.text import laid, plain
+from ferrule.cli.talk.events import render_output
+from ferrule.cli.talk.text import plain, wrap_lines
 
 NUMBERS = "".join(f"{number}\n" for number in range(30))
 
 
 def shown(output, **more):
-    return [plain(row).strip() for row in printed_rows(output, **more)]
+    return [plain(row).strip() for row in render_output(output, **more)]
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_the_last_lines_are_shown_and_of_a_failure_its_errors(output, failed, li
 
 def test_the_end_of_a_long_error_is_not_cut_off():
     output = "error: " + "far " * 30 + "end\n" + "fine " * 30 + "\n"
-    shown = [plain(row) for row in laid(printed_rows(output + NUMBERS, failed=True), 60)]
-    below = [plain(row) for row in laid(printed_rows(output, failed=True), 60)]
+    shown = [plain(row) for row in wrap_lines(render_output(output + NUMBERS, failed=True), 60)]
+    below = [plain(row) for row in wrap_lines(render_output(output, failed=True), 60)]
 
     assert " ".join(shown).split()[:32] == ["error:", *["far"] * 30, "end"]
     assert shown[-1].strip() == "29"
@@ -49,6 +49,6 @@ def test_the_end_of_a_long_error_is_not_cut_off():
 
 
 def test_errors_are_red_wherever_they_stand():
-    styles = [row[0][0] for row in printed_rows("fine\nerror: bad\n", failed=True)]
+    styles = [row[0][0] for row in render_output("fine\nerror: bad\n", failed=True)]
 
     assert styles == ["dim", "red"]

@@ -64,7 +64,7 @@ def test_a_hit_ends_the_row_and_arms_the_alarm_again():
         pytest.param(
             lambda one: one.tally.feed(FellBack(thread="T", model="a:big", fallback="a:small", why="")), id="fallback"
         ),
-        pytest.param(lambda one: one.tally.switched("T", "a:small"), id="switched"),
+        pytest.param(lambda one: one.tally.switch_model("T", "a:small"), id="switched"),
     ],
 )
 def test_what_empties_the_cache_by_itself_is_no_miss(between):

@@ -9,7 +9,7 @@ from tests.cli.talk.test_talk_rewind import model
 from tests.cli.talk.typing_front import talk
 
 from ferrule.cli.talk.markdown import Drawer
-from ferrule.cli.talk.text import diff_lines, painted
+from ferrule.cli.talk.text import diff_lines, paint_lines
 from ferrule.cli.talk.theme import (
     COLOURS,
     NAMES,
@@ -63,14 +63,14 @@ def test_every_colour_has_the_contrast_that_text_needs(theme):
 
 @pytest.mark.parametrize("theme", FIXED)
 def test_code_prose_and_diffs_use_no_colour_outside_of_the_theme(theme):
-    drawn = Drawer(colour=theme).markdown(TEXT, 60) + painted(diff_lines(["+a b", "-a c", "@@ 1"]), colour=theme)
+    drawn = Drawer(colour=theme).markdown(TEXT, 60) + paint_lines(diff_lines(["+a b", "-a c", "@@ 1"]), colour=theme)
     codes = {code for found in re.findall(r"\x1b\[([0-9;]*)m", drawn) for code in re.findall(r"38;5;\d+|\d+", found)}
 
     assert codes - {f"38;5;{number}" for number in theme.colours.values()} == {"0", "1", "3", "4", "49"}
 
 
 def test_without_colour_there_are_only_attributes():
-    drawn = Drawer(colour=PLAIN).markdown(TEXT, 60) + painted(diff_lines(["+a b", "-a c"]), colour=PLAIN)
+    drawn = Drawer(colour=PLAIN).markdown(TEXT, 60) + paint_lines(diff_lines(["+a b", "-a c"]), colour=PLAIN)
 
     assert set(re.findall(r"\x1b\[([0-9;]*)m", drawn)) <= {"0", "1", "2", "3", "1;4", "2;3", "2;4", "1;2"}
 

@@ -2,7 +2,7 @@
 
 from tests.cli.talk.test_talk_lines import Stage, began, called, ended
 
-from ferrule.cli.talk.events import changed_todo, todo_rows
+from ferrule.cli.talk.events import describe_todo, todo_rows
 from ferrule.cli.talk.text import plain
 from ferrule.core.events import TodoItem, TodosChanged
 
@@ -55,7 +55,7 @@ def test_nothing_in_a_todo_steers_the_screen():
 def test_a_call_about_one_todo_names_it_with_its_status():
     todos = (todo(1), todo(2))
 
-    assert changed_todo({"todo_id": "2", "status": "in_progress"}, todos) == "Do 2 → in progress"
-    assert changed_todo({"todo_id": "2", "subject": "Else"}, todos) == "Do 2"
-    assert changed_todo({"todo_id": "9", "status": "completed"}, todos) == "9 → completed"
-    assert changed_todo({"subject": "Do 3"}, todos) == ""
+    assert describe_todo({"todo_id": "2", "status": "in_progress"}, todos) == "Do 2 → in progress"
+    assert describe_todo({"todo_id": "2", "subject": "Else"}, todos) == "Do 2"
+    assert describe_todo({"todo_id": "9", "status": "completed"}, todos) == "9 → completed"
+    assert describe_todo({"subject": "Do 3"}, todos) == ""

@@ -9,7 +9,7 @@ from prompt_toolkit.document import Document
 
 from ferrule.cli.talk import commands
 from ferrule.cli.talk.commands import files
-from ferrule.cli.talk.keyboard import InputCompleter, Typed, mentioned, ranked
+from ferrule.cli.talk.keyboard import InputCompleter, Typed, find_mention, rank_paths
 
 
 def test_what_was_typed_is_there_again_the_newest_first(tmp_path):
@@ -89,14 +89,14 @@ async def test_a_line_is_completed(text, found):
 
 
 def test_the_beginning_of_a_path_counts_most():
-    assert ranked("app", PATHS)[0] == "app.py"
-    assert "a\nb.py" not in ranked("a", PATHS)
+    assert rank_paths("app", PATHS)[0] == "app.py"
+    assert "a\nb.py" not in rank_paths("a", PATHS)
 
 
 def test_the_path_is_the_word_that_the_cursor_is_in():
-    assert mentioned("see @src/a") == "src/a"
-    assert mentioned("@") == ""
-    assert mentioned("a b") is None
+    assert find_mention("see @src/a") == "src/a"
+    assert find_mention("@") == ""
+    assert find_mention("a b") is None
 
 
 async def test_files_that_git_ignores_are_not_completed(tmp_path):
@@ -119,7 +119,7 @@ async def test_files_that_git_ignores_are_not_completed(tmp_path):
     ],
 )
 def test_a_command_is_found_by_its_name(name, found):
-    assert commands.found(name) == (commands.commands()[found] if found else None)
+    assert commands.find_command(name) == (commands.commands()[found] if found else None)
 
 
 def test_an_unknown_command_is_told_what_is_near():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.cli.talk.events import about, left_running, noticed, outcome
+from ferrule.cli.talk.events import about, find_new_errors, left_running, outcome
 from ferrule.core.call import Failure, Reply
 
 
@@ -26,7 +26,7 @@ def test_new_errors_are_rows_and_other_notes_are_not():
         id="1", name="Edit", status="done", result="", notes=("Other.", "New errors after the edit (ty):\n  1:2: No.")
     )
 
-    assert noticed(reply) == ["New errors after the edit (ty):", "  1:2: No."]
+    assert find_new_errors(reply) == ["New errors after the edit (ty):", "  1:2: No."]
 
 
 @pytest.mark.parametrize(

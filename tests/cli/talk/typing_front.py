@@ -88,7 +88,7 @@ class Typing:
     async def pick(self, title, rows, *, other=None, query="", at=""):
         return await pick_by_number(self, title, rows, other=other, query=query)
 
-    async def during(self, talk):
+    async def run_chat(self, talk):
         return await talk()
 
     def after(self, line):

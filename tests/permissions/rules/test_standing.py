@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.decision import MODES, named, tightened
+from ferrule.permissions.decision import MODES, parse_mode, tighten_mode
 
 TABLE = {
     # mode: (other call, edits inside, only reads), each for a question
@@ -66,7 +66,7 @@ def test_what_a_rule_allows_only_plan_takes_back(mode):
     ],
 )
 def test_a_mode_has_names_of_many_programs(text, name):
-    assert named(text).name == name
+    assert parse_mode(text).name == name
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_mode_has_names_of_many_programs(text, name):
 )
 def test_a_name_that_is_none_names_the_nearest(text, meant):
     with pytest.raises(ConfigError, match="no permission mode") as caught:
-        named(text)
+        parse_mode(text)
 
     assert str(caught.value).endswith(f" Did you mean {meant}?") or not meant
 
@@ -95,4 +95,4 @@ def test_a_name_that_is_none_names_the_nearest(text, meant):
     ],
 )
 def test_a_project_may_only_tighten_the_mode(held, wish, found):
-    assert tightened(named(held), named(wish)).name == found
+    assert tighten_mode(parse_mode(held), parse_mode(wish)).name == found

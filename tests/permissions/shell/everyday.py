@@ -88,7 +88,7 @@ class Workshop(Bench):
         subject = Subject(
             "shell", frozenset({"shell", "Bash"}), {"command": command}, command_keys=frozenset({"command"})
         )
-        scene = Scene((self.top,), self.guard.secret, self.guard.protected, path=self.programs)
+        scene = Scene((self.top,), self.guard.secret, self.guard.is_protected, path=self.programs)
         refuses = any(rule.startswith("Bash(") for rule in (*deny, *ask))
         return judge(
             command, self.top, subject=subject, weigh=policy.weigh, bound=policy.bound, scene=scene, refuses=refuses

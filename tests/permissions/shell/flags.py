@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.git.environment import hardened
+from ferrule.git.environment import harden
 from ferrule.permissions.rules.rule import Subject
-from ferrule.permissions.shell.form import Form, listed
+from ferrule.permissions.shell.form import Form, parse_flags
 from ferrule.permissions.shell.judge import judge
 from ferrule.permissions.shell.programs import table
 from ferrule.permissions.shell.scene import Scene
@@ -174,7 +174,7 @@ def _line(name: str, form: Form, chance: random.Random) -> str:
 
 
 def _flags(form: Form) -> Iterator[tuple[str, str]]:
-    for name, flag in listed(form.flags, whole=form.whole).items():
+    for name, flag in parse_flags(form.flags, whole=form.whole).items():
         yield name.replace("#", "3"), ("?" if flag.optional else "") + flag.value
     for why in form.dangers.split("; "):
         yield from ((name, "x") for name in why.partition("= ")[0].split()[:2] if name.startswith("-"))
@@ -218,8 +218,8 @@ class Ground:
         self.jail = Jail(str(self.work))
         guard = Guard((), self.jail)
         self.path = os.environ.get("PATH", os.defpath)
-        self._git = asyncio.run(hardened([str(self.work)], {"PATH": self.path})).env
-        self._scene = Scene((str(self.work),), secret=guard.secret, protected=guard.protected, path=self.path)
+        self._git = asyncio.run(harden([str(self.work)], {"PATH": self.path})).env
+        self._scene = Scene((str(self.work),), secret=guard.secret, protected=guard.is_protected, path=self.path)
 
     def _renew(self) -> None:
         shutil.rmtree(self.work, ignore_errors=True)

@@ -66,7 +66,7 @@ class Bench:
         development: bool = False,
     ) -> CommandVerdict:
         policy = self.policy(allow, ask, deny)
-        scene = Scene((self.top,), secret=self.guard.secret, protected=self.guard.protected)
+        scene = Scene((self.top,), secret=self.guard.secret, protected=self.guard.is_protected)
         subject = Subject(
             "shell", frozenset({"shell", "Bash"}), {"command": command}, command_keys=frozenset({"command"})
         )

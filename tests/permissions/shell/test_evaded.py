@@ -8,7 +8,7 @@ import pytest
 from ferrule.core.access import Access
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.permissions.decision import Case, named
+from ferrule.permissions.decision import Case, parse_mode
 from ferrule.permissions.layers import RuleContext, from_settings
 from ferrule.permissions.policy import Policy
 from ferrule.settings.schema import Permissions
@@ -18,7 +18,7 @@ def verdict(top: Path, command: str, *, deny: tuple[str, ...], mode: str = "defa
     jail = Jail(str(top.resolve()))
     origin = RuleContext(str(top.resolve()), {"Bash": "shell"}.get)
     sets = from_settings(Permissions(deny=deny), origin, source="test", layer="user")
-    policy = Policy(jail, Guard((), jail), sets, standing=named(mode), confined=lambda: True)
+    policy = Policy(jail, Guard((), jail), sets, standing=parse_mode(mode), confined=lambda: True)
     touches = (Access.command(command, str(top.resolve())),)
     return policy.decide(Case("1", "Bash", "shell", touches, input={"command": command})).verdict
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.permissions.shell.form import listed
+from ferrule.permissions.shell.form import parse_flags
 from ferrule.permissions.shell.line import Word
 from ferrule.permissions.shell.programs import CommandFinding, examine, table
 
@@ -283,7 +283,7 @@ def _rows(words: list[str]) -> set[str]:
     """Every flag that a row of this program lists, in any of its sub-commands."""
     name = words[0].rpartition("/")[2]
     rows = [form for key, form in table().items() if key == name or key.startswith(f"{name} ")]
-    return {flag for form in rows for flag in listed(form.flags, whole=form.whole)}
+    return {flag for form in rows for flag in parse_flags(form.flags, whole=form.whole)}
 
 
 @settings(max_examples=600, deadline=None)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.permissions.rules.rule import STRICTNESS
-from ferrule.permissions.shell.form import listed
+from ferrule.permissions.shell.form import parse_flags
 from ferrule.permissions.shell.programs import table
 from ferrule.permissions.shell.scripts import refusal
 from ferrule.permissions.shell.tables import NEVER
@@ -37,7 +37,7 @@ def test_the_programs_that_developers_use_most_have_rows() -> None:
 
 def test_every_flag_of_every_row_is_written_as_the_rows_are_read() -> None:
     for name, form in table().items():
-        for flag, what in listed(form.flags, whole=form.whole).items():
+        for flag, what in parse_flags(form.flags, whole=form.whole).items():
             assert re.fullmatch(r"--?[^\s:?!]+", flag), (name, flag)
             assert what.value in KINDS or what.value.startswith("="), (name, flag, what)
             assert form.whole or flag.startswith("--") or len(flag) == 2, (name, flag)
@@ -50,7 +50,7 @@ def test_no_flag_is_both_listed_and_a_danger() -> None:
         if name.split()[0] in {"git", "docker", "podman"}:
             continue
         dangers = {flag for row in form.dangers.split("; ") if row for flag in row.partition("= ")[0].split()}
-        flags = listed(form.flags, whole=form.whole)
+        flags = parse_flags(form.flags, whole=form.whole)
         wrong += [(name, flag) for flag in dangers & set(flags) if not flags[flag].value]
 
     assert wrong == []

@@ -14,7 +14,7 @@ from ferrule.models.hosts import find_host
 from ferrule.models.http import HttpModel
 from ferrule.serve.proxy.apis import APIS, ProxyError
 from ferrule.serve.proxy.app import read_request, target_of
-from ferrule.serve.proxy.body import conversation_key, fitted, left_out, relayed
+from ferrule.serve.proxy.body import conversation_key, find_left_out, fit_request, relay_body
 from ferrule.serve.proxy.count import count_here
 from ferrule.serve.proxy.exchange import Request, ResponseTranslator
 from ferrule.serve.proxy.records import Record
@@ -179,15 +179,15 @@ def goes_through(request: Request) -> None:
     for target, to in UPSTREAMS.items():
         http = to.http
         assert http is not None
-        asked = fitted(request.asked, request.api.name, http)
-        names = left_out(request.body, request.asked, asked, request.api.name, http)
+        asked = fit_request(request.asked, request.api.name, http)
+        names = find_left_out(request.body, request.asked, asked, request.api.name, http)
         assert all(name.isprintable() for name in names)
         passage = ResponseTranslator(request, asked, to, _record())
         if target == request.api.name:
             for stream in (True, False):
-                assert isinstance(json.loads(relayed(request.body, request.asked, to, stream=stream)), dict)
+                assert isinstance(json.loads(relay_body(request.body, request.asked, to, stream=stream)), dict)
         try:
-            body = Encoder(http.host, http.about).body(http._filled(passage.asked))
+            body = Encoder(http.host, http.about).body(http._apply_settings(passage.asked))
         except WireError:
             continue  # told to the client as a wrong request
         assert isinstance(json.loads(body), dict)

@@ -61,7 +61,7 @@ async def test_so_many_are_let_in_and_the_others_wait_in_their_order():
     visitors = [Visitor(host) for _ in range(4)]
     await settle()
     assert [one.is_in for one in visitors] == [True, True, False, False]
-    assert (host.busy, host.waiting) == (2, 2)
+    assert (host.busy, host.queue_length) == (2, 2)
 
     await visitors[1].leave()
     await settle()
@@ -69,7 +69,7 @@ async def test_so_many_are_let_in_and_the_others_wait_in_their_order():
 
     for one in visitors:
         await one.leave()
-    assert (host.busy, host.waiting) == (0, 0)
+    assert (host.busy, host.queue_length) == (0, 0)
 
 
 async def test_who_finds_the_queue_full_is_refused_at_once():
@@ -85,7 +85,7 @@ async def test_who_finds_the_queue_full_is_refused_at_once():
     assert refused.value.seconds is not None
     for one in visitors:
         await one.leave()
-    assert (host.busy, host.waiting) == (0, 0)
+    assert (host.busy, host.queue_length) == (0, 0)
 
 
 async def test_without_a_queue_nobody_waits():
@@ -109,9 +109,9 @@ async def test_who_waits_too_long_is_refused_and_leaves_no_gap():
         async with host.place():
             pass
 
-    assert (host.busy, host.waiting) == (1, 0)
+    assert (host.busy, host.queue_length) == (1, 0)
     await first.leave()
-    assert (host.busy, host.waiting) == (0, 0)
+    assert (host.busy, host.queue_length) == (0, 0)
 
 
 async def test_a_place_that_comes_as_its_taker_goes_away_goes_to_the_next():
@@ -127,7 +127,7 @@ async def test_a_place_that_comes_as_its_taker_goes_away_goes_to_the_next():
     assert not second.is_in
     assert third.is_in
     await third.leave()
-    assert (host.busy, host.waiting) == (0, 0)
+    assert (host.busy, host.queue_length) == (0, 0)
 
 
 class Places(RuleBasedStateMachine):
@@ -186,7 +186,7 @@ class Places(RuleBasedStateMachine):
 
         self.run(end())
         try:
-            assert (self.host.busy, self.host.waiting) == (0, 0)
+            assert (self.host.busy, self.host.queue_length) == (0, 0)
         finally:
             self.loop.close()
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.models.model import Prices
-from ferrule.serve.proxy.records import RequestRecords, shown
+from ferrule.serve.proxy.records import RequestRecords, clean_client_text
 from ferrule.serve.proxy.upstreams import HostLimits
 from ferrule.settings.schema import ProxySettings
 from ferrule.wire.turn import Usage
@@ -214,13 +214,13 @@ def test_the_page_of_metrics_is_always_one(requests, host):
 
 @given(text=st.text(max_size=400))
 def test_what_clients_write_is_shown_on_one_bounded_line(text):
-    assert shown(text).isprintable()
-    assert len(shown(text)) <= 200
+    assert clean_client_text(text).isprintable()
+    assert len(clean_client_text(text)) <= 200
 
 
 def test_plain_words_are_shown_as_they_are():
-    assert shown("claude-cli/2.1 (größer) 日本") == "claude-cli/2.1 (größer) 日本"
-    assert shown("a\x1b[31m\r\nb") == "a\ufffd[31m\ufffd\ufffdb"
+    assert clean_client_text("claude-cli/2.1 (größer) 日本") == "claude-cli/2.1 (größer) 日本"
+    assert clean_client_text("a\x1b[31m\r\nb") == "a\ufffd[31m\ufffd\ufffdb"
 
 
 @pytest.mark.parametrize("api", ["anthropic", "openai-responses", "gemini", "openai-chat"])

@@ -9,7 +9,7 @@ import pytest
 from ferrule.models.catalog import about
 from ferrule.models.hosts import find_host
 from ferrule.models.http import HttpModel
-from ferrule.serve.proxy.body import fitted, left_out
+from ferrule.serve.proxy.body import find_left_out, fit_request
 from ferrule.settings.schema import ModelHost, Models
 from ferrule.wire import anthropic, openai_chat
 from tests.models.server import Exchange, Play, serving
@@ -296,13 +296,13 @@ def test_tools_that_run_in_the_clients_api_are_left_out_and_named():
     asked = anthropic.asked_in(body)
 
     for http in (model("openai", "gpt-5"), None):
-        sent = fitted(asked, "anthropic", http)
+        sent = fit_request(asked, "anthropic", http)
         assert [one.name for one in sent.definitions] == ["Read"]
         assert sent.choice is None or sent.choice.kind == "auto"
-        assert left_out(body, asked, sent, "anthropic", http) == ("web_search_20250305",)
+        assert find_left_out(body, asked, sent, "anthropic", http) == ("web_search_20250305",)
     own = model("anthropic", "claude-opus-4-5")
-    assert fitted(asked, "anthropic", own) is asked
-    assert left_out(body, asked, asked, "anthropic", own) == ()
+    assert fit_request(asked, "anthropic", own) is asked
+    assert find_left_out(body, asked, asked, "anthropic", own) == ()
 
 
 async def test_a_client_whose_tools_run_elsewhere_is_answered_without_them():
@@ -319,7 +319,7 @@ async def test_a_client_whose_tools_run_elsewhere_is_answered_without_them():
 def test_names_that_a_client_made_up_steer_nothing():
     body = {**ask("openai-chat", "Hello.", stream=True), "x\r\nset-cookie: a": 1, "y" * 500: 1}
     asked, http = openai_chat.asked_in(body), model("anthropic", "claude-opus-4-5")
-    names = left_out(body, asked, fitted(asked, "openai-chat", http), "openai-chat", http)
+    names = find_left_out(body, asked, fit_request(asked, "openai-chat", http), "openai-chat", http)
 
     assert len(names) == 2
     assert all(name.isprintable() and len(name) <= 200 for name in names)

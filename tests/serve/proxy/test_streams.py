@@ -319,9 +319,9 @@ async def test_one_that_goes_away_while_it_waits_for_its_turn_leaves_the_queue(s
         first = asyncio.create_task(proxy.ask("openai-chat"))
         await happened(play.held)
         second = asyncio.create_task(proxy.ask("openai-chat", stream=True))
-        await proxy.until(lambda: limits.waiting == 1)
+        await proxy.until(lambda: limits.queue_length == 1)
         second.cancel()
-        await proxy.until(lambda: limits.waiting == 0)
+        await proxy.until(lambda: limits.queue_length == 0)
         play.let_go.set()
 
         assert (await first).status_code == 200
@@ -603,7 +603,7 @@ async def test_three_hundred_streams_at_once_each_get_their_own_answer(server):
         assert all(await asyncio.gather(*map(one, range(300))))
         await proxy.until(lambda: len(proxy.ended) == 300)
         limits = proxy.shop.upstreams.find("up0:m").limits
-        assert (limits.busy, limits.waiting, proxy.shop.records.open) == (0, 0, {})
+        assert (limits.busy, limits.queue_length, proxy.shop.records.open) == (0, 0, {})
 
 
 @pytest.mark.parametrize("api", ["anthropic", "openai-responses", "gemini"])

@@ -33,7 +33,7 @@ async def test_a_model_is_one_by_all_of_its_names(first, second):
     made = upstreams()
 
     assert made.find(first) is made.find(second)
-    assert len(made.made()) == 1
+    assert len(made.list_upstreams()) == 1
     assert len(made.limits()) == 1
     await made.close()
 
@@ -56,7 +56,7 @@ async def test_a_model_that_cannot_be_asked_is_not_kept(name, error):
     assert not made.is_usable(name)
     with pytest.raises(error):
         made.find(name)
-    assert made.made() == []
+    assert made.list_upstreams() == []
 
 
 async def test_so_many_are_kept_and_those_that_are_being_asked_stay():
@@ -68,7 +68,7 @@ async def test_so_many_are_kept_and_those_that_are_being_asked_stay():
         made.find(f"up:{number}")
         assert made.find("up:often") is often
 
-    assert len(made.made()) == 256
+    assert len(made.list_upstreams()) == 256
     assert made.find("up:busy") is busy
     await made.close()
 

@@ -10,7 +10,7 @@ import pytest
 
 from ferrule.context import CallContext
 from ferrule.core.call import Call
-from ferrule.core.elsewhere import failed, said
+from ferrule.core.elsewhere import has_failed, render_outcome
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import AnyTool, Raw
 from ferrule.execute import ToolRunner
@@ -61,7 +61,7 @@ class Calls:
             outcome = await self.outcome(tool, **values)
         except ToolFailure as error:
             return error.message, True
-        return said(outcome), failed(outcome)
+        return render_outcome(outcome), has_failed(outcome)
 
     def close(self) -> None:
         self.runner.close()

@@ -68,7 +68,7 @@ class Pretend(McpConnection):
         self.script.connections.append(self)
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         return self.is_up
 
     async def _up(self) -> Script:

@@ -18,12 +18,12 @@ from ferrule.sources.mcp.server import ListedPrompt
 
 async def test_a_server_starts_when_it_is_first_used(tmp_path: Path) -> None:
     async with met("good", tmp_path) as connection:
-        states = [connection.running]
+        states = [connection.is_running]
         assert living(f"mark={tmp_path}/.") == []
         assert await echoed(connection) == "hello"
-        states.append(connection.running)
+        states.append(connection.is_running)
         assert len(living(f"mark={tmp_path}/.")) == 1
-    assert [*states, connection.running] == [False, True, False]
+    assert [*states, connection.is_running] == [False, True, False]
 
 
 async def test_calls_that_come_at_once_share_one_start(tmp_path: Path) -> None:

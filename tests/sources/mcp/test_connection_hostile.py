@@ -58,7 +58,7 @@ async def test_a_server_that_ends_between_calls_is_started_again(tmp_path: Path)
         first = json.loads(said(await connection.call("environment", {}, progress=quiet)))["pid"]
         assert said(await connection.call("crash_later", {}, progress=quiet)) == "goodbye"
         async with asyncio.timeout(SECONDS):
-            while connection.running:
+            while connection.is_running:
                 await asyncio.sleep(0)
         second = json.loads(said(await connection.call("environment", {}, progress=quiet)))["pid"]
         assert first != second
@@ -73,7 +73,7 @@ async def test_a_server_that_ends_at_its_start_says_why_and_then_rests(tmp_path:
         message = await refused(connection, "echo")
         assert "ended with exit code 7. It has failed 2 times in a row and may be started again in " in message
         assert "cannot find the configuration" in message
-        assert not connection.running
+        assert not connection.is_running
 
 
 async def test_all_who_wait_for_a_start_that_fails_are_told(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.elsewhere import McpContent
-from ferrule.sources.mcp.connection import Rest, filled
+from ferrule.sources.mcp.connection import Rest, fill_defaults
 from ferrule.sources.mcp.results import contents, fault, pages
 from ferrule.sources.mcp.transport import Frames, TooLong
 
@@ -112,11 +112,11 @@ async def test_pages_end_where_the_entries_are_too_many() -> None:
 )
 def test_an_answer_is_filled_with_defaults_and_must_fit(values: dict[str, Any], content: Any) -> None:
     schema = {"type": "object", "properties": {"age": {"type": "integer", "default": 7}, "name": {"type": "string"}}}
-    assert filled(schema, values) == content
+    assert fill_defaults(schema, values) == content
 
 
 def test_an_answer_without_what_is_required_does_not_fit() -> None:
-    assert filled({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, {}) is None
+    assert fill_defaults({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, {}) is None
 
 
 async def test_a_server_rests_longer_the_more_often_it_ends() -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from ferrule.core.errors import ConfigError
 from ferrule.settings.schema import Mcp, McpServer
-from ferrule.sources.mcp.config import configured, exist, skill_servers
-from ferrule.sources.mcp.entries import expanded, variables
+from ferrule.sources.mcp.config import exist, read_servers, skill_servers
+from ferrule.sources.mcp.entries import expand_variables, variables
 from ferrule.sources.mcp.server import McpServerEntry
 
 
@@ -28,7 +28,7 @@ class Places:
         return path
 
     def read(self, mcp=None, **more):
-        return configured(str(self.workspace), mcp or Mcp(), user_folder=str(self.user), **more)
+        return read_servers(str(self.workspace), mcp or Mcp(), user_folder=str(self.user), **more)
 
 
 @pytest.fixture
@@ -406,7 +406,7 @@ def test_variables_are_put_in_everywhere(text, value):
     )
     environment = {"A": "one", "EMPTY": "", "NESTED": "${A}"}
 
-    ready = expanded(server, environment)
+    ready = expand_variables(server, environment)
 
     assert (ready.command, ready.args, ready.env) == (f"/{value}", (value,), {"E": value})
 
@@ -418,7 +418,7 @@ def test_a_variable_that_is_not_set_is_named():
 
     assert variables(server) == ("NO_SUCH", "B")
     with pytest.raises(ConfigError, match="The MCP server x needs the variable NO_SUCH, which is not set"):
-        expanded(server, {})
+        expand_variables(server, {})
 
 
 def test_nothing_is_looked_for_where_nothing_is_configured(places):

@@ -27,12 +27,12 @@ async def listed(world, *tools, **more):
 
 async def test_a_tool_that_has_not_changed_stays_the_same_object(world):
     servers = await listed(world, tool("a"), tool("b"))
-    before = servers.known().tools
+    before = servers.source_tools().tools
     world.scripts["x"].says = listing(tool("a"), tool("c"))
 
     await servers.connect(["x"])
 
-    assert servers.known().tools[0] is before[0]
+    assert servers.source_tools().tools[0] is before[0]
 
 
 async def test_a_tool_that_reads_otherwise_is_another_object(world):
@@ -43,13 +43,13 @@ async def test_a_tool_that_reads_otherwise_is_another_object(world):
     world.scripts["x"].says = listing(tool("a", "Old words."))
     first = world.session(yes)
     await first.connect()
-    (before,) = first.known().tools
+    (before,) = first.source_tools().tools
     assert before.words == "Old words."
     world.scripts["x"].change(listing(tool("a", "New words.")))
 
     await first.connect(["x"])
 
-    (after,) = first.known().tools
+    (after,) = first.source_tools().tools
     assert after is not before
     assert after.words == "New words."
 
@@ -58,13 +58,13 @@ async def test_a_tool_whose_description_was_lost_has_it_again_when_the_server_is
     await listed(world, tool("a", "Words."))
     (kept,) = (world.state / "mcp" / "listings").glob("*.json")
     servers = world.session()
-    (lost,) = servers.known().tools
+    (lost,) = servers.source_tools().tools
     kept.unlink()
     assert "not known any more" in lost.words
 
     await servers.connect(["x"])
 
-    assert [one.words for one in servers.known().tools] == ["Words."]
+    assert [one.words for one in servers.source_tools().tools] == ["Words."]
 
 
 async def test_a_session_that_uses_its_own_tools_asks_nothing_about_servers(world):
@@ -89,7 +89,7 @@ async def test_warnings_about_servers_are_there_without_a_look(world):
 @pytest.mark.parametrize("has_resources", [pytest.param(True, id="some"), pytest.param(False, id="none")])
 async def test_the_tools_for_resources_are_shown_where_a_server_has_any(world, has_resources):
     servers = await listed(world, tool("a"), has_resources=has_resources)
-    assert names(servers.known()) == ["mcp__x__a"]
+    assert names(servers.source_tools()) == ["mcp__x__a"]
 
     async with Engine(world.workspace, dialect="codex", state=world.state) as engine:
         shown = [one["name"] for one in engine.definitions()]

@@ -29,11 +29,11 @@ async def test_a_projects_server_is_never_started_before_an_approval(world):
     world.project_servers(x={"command": "evil"})
     servers = world.session()
 
-    known, connected = servers.known(), await servers.connect()
+    known, connected = servers.source_tools(), await servers.connect()
     named = await servers.connect(["x"])
 
     assert (known.tools, connected.tools, named.tools) == ((), (), ())
-    assert servers.unlisted() == ()
+    assert servers.find_unlisted() == ()
     assert servers.serves("mcp__x__read") is None
     assert all("`ferrule mcp approve x`" in one.warnings[0] for one in (known, named))
     assert [one.state for one in servers.states()] == ["new"]
@@ -60,8 +60,8 @@ async def test_a_yes_starts_it_and_holds_for_the_next_session(world):
 
     later = world.session()
 
-    assert names(later.known()) == ["mcp__x__read"]
-    assert later.known().warnings == ()
+    assert names(later.source_tools()) == ["mcp__x__read"]
+    assert later.source_tools().warnings == ()
     assert world.scripts["x"].listings == 1
 
 
@@ -96,8 +96,8 @@ async def test_a_server_that_would_start_otherwise_is_not_started(world, change)
     starts = len(script.starts)
     servers = world.session()
 
-    assert servers.known().tools == ()
-    assert "has changed since it was approved" in servers.known().warnings[0]
+    assert servers.source_tools().tools == ()
+    assert "has changed since it was approved" in servers.source_tools().warnings[0]
     assert (await servers.connect(["x"])).tools == ()
     assert len(script.starts) == starts
 
@@ -176,10 +176,10 @@ async def test_a_users_own_server_needs_no_question_and_its_first_list_is_pinned
     world.user_servers(x={"command": "mine"})
     servers = world.session()
 
-    assert servers.known() == ((), ())
-    assert servers.unlisted() == ("x",)
+    assert servers.source_tools() == ((), ())
+    assert servers.find_unlisted() == ("x",)
     assert names(await servers.connect()) == ["mcp__x__read"]
-    assert servers.unlisted() == ()
+    assert servers.find_unlisted() == ()
 
 
 @pytest.mark.parametrize("layer", ["user", "project"])
@@ -202,12 +202,12 @@ async def test_a_tool_that_changed_is_withheld_until_it_is_approved_again(world,
     script.says = listing(changed, tool("other"))
 
     servers = world.session()
-    before = servers.known()
+    before = servers.source_tools()
     with pytest.raises(ToolFailure, match="has changed the tool read since the user approved it"):
         await call(before, "mcp__x__read", path="a")
     assert script.calls == []
-    assert names(servers.known()) == ["mcp__x__other"]
-    assert "withheld: read" in servers.known().warnings[0]
+    assert names(servers.source_tools()) == ["mcp__x__other"]
+    assert "withheld: read" in servers.source_tools().warnings[0]
     assert await call(before, "mcp__x__other")
 
     # It is known from the start the next time, and a yes brings it back.
@@ -281,7 +281,7 @@ async def test_what_the_user_writes_anew_is_approved_by_that(world):
     world.scripts["x"].says = listing(tool("read", "Better words."), tool("more"))
 
     servers = world.session()
-    assert servers.unlisted() == ("x",)
+    assert servers.find_unlisted() == ("x",)
     found = await servers.connect()
 
     assert names(found) == ["mcp__x__read", "mcp__x__more"]
@@ -311,7 +311,7 @@ async def test_the_oldest_pins_go_before_there_are_too_many(world):
     assert (world.state / "mcp" / "pins.json").stat().st_size < 2 << 20
     assert len(world.session().known().tools) == 900
     world.user_servers(s0={"command": "c"})
-    assert world.session().unlisted() == ("s0",)
+    assert world.session().find_unlisted() == ("s0",)
 
 
 async def test_prompts_are_pinned_like_tools(world):
@@ -353,7 +353,7 @@ async def test_what_is_forgotten_has_to_be_approved_again(world):
 async def test_an_approval_elsewhere_counts_at_once(world):
     world.project_servers(x={"command": "c"})
     servers = world.session()
-    assert servers.known().tools == ()
+    assert servers.source_tools().tools == ()
 
     await world.session(Asked(answer=True)).connect(["x"])
 
@@ -400,7 +400,7 @@ async def test_a_lost_list_is_asked_for_again(world):
     shutil.rmtree(world.state / "mcp" / "listings")
     servers = world.session()
 
-    assert servers.known().tools == ()
-    assert servers.unlisted() == ("x",)
+    assert servers.source_tools().tools == ()
+    assert servers.find_unlisted() == ("x",)
     assert names(await servers.connect()) == ["mcp__x__read"]
     assert names(world.session().known()) == ["mcp__x__read"]

@@ -10,7 +10,7 @@ from tests.sources.mcp.pretend import SCHEMA, listing, tool
 
 from ferrule.arguments.schema import Schema
 from ferrule.sources.mcp.approval import tool_pin
-from ferrule.sources.mcp.quarantine import MOST_TOOLS, looked_at
+from ferrule.sources.mcp.quarantine import MOST_TOOLS, filter_listing
 from ferrule.sources.mcp.server import ListedPrompt, ListedTool, ServerListing
 
 
@@ -64,7 +64,7 @@ def chained(length):
 )
 @pytest.mark.contract("mcp.quarantine")
 def test_a_tool_with_a_bad_schema_is_quarantined_and_the_others_go_on(schema, reason):
-    looked = looked_at(listing(tool("good"), tool("bad", schema=schema), tool("better")))
+    looked = filter_listing(listing(tool("good"), tool("bad", schema=schema), tool("better")))
 
     assert [one.name for one in looked.listing.tools] == ["good", "better"]
     ((name, why),) = looked.out
@@ -86,7 +86,7 @@ def test_a_tool_with_a_bad_schema_is_quarantined_and_the_others_go_on(schema, re
     ],
 )
 def test_a_schema_that_can_be_used_is_an_objects_and_validates(schema):
-    looked = looked_at(listing(tool("good", schema=schema)))
+    looked = filter_listing(listing(tool("good", schema=schema)))
 
     (found,) = looked.listing.tools
     assert looked.out == ()
@@ -104,7 +104,7 @@ def test_words_hold_nothing_that_hides():
         hints={"readOnlyHint": True, "title": f"a{hidden}", "weird": {"a": 1}},
     )
 
-    (found,) = looked_at(listing(bad)).listing.tools
+    (found,) = filter_listing(listing(bad)).listing.tools
 
     assert found.words == "Reads."
     assert found.title == "T"
@@ -113,35 +113,35 @@ def test_words_hold_nothing_that_hides():
 
 
 def test_long_words_are_cut():
-    (found,) = looked_at(listing(tool("t", "x" * 100_000))).listing.tools
+    (found,) = filter_listing(listing(tool("t", "x" * 100_000))).listing.tools
 
     assert len(found.words) < 17_000
 
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", "a\u202eb", "x" * 513, "a\x00"], ids=repr)
 def test_a_tool_without_a_usable_name_is_quarantined(name):
-    looked = looked_at(listing(tool(name), tool("good")))
+    looked = filter_listing(listing(tool(name), tool("good")))
 
     assert [one.name for one in looked.listing.tools] == ["good"]
     assert len(looked.out) == 1
 
 
 def test_a_tool_that_is_listed_twice_counts_once():
-    looked = looked_at(listing(tool("a", "one"), tool("a", "two")))
+    looked = filter_listing(listing(tool("a", "one"), tool("a", "two")))
 
     assert [one.words for one in looked.listing.tools] == ["one"]
     assert looked.out == (("a", "the server lists it twice; the first one is used"),)
 
 
 def test_more_tools_than_anybody_needs_are_cut():
-    looked = looked_at(listing(*(tool(f"t{n}", schema={}) for n in range(MOST_TOOLS + 5))))
+    looked = filter_listing(listing(*(tool(f"t{n}", schema={}) for n in range(MOST_TOOLS + 5))))
 
     assert len(looked.listing.tools) == MOST_TOOLS
     assert looked.out[0][0] == "5 more"
 
 
 def test_a_bad_schema_of_results_costs_only_itself():
-    (found,) = looked_at(listing(tool("a", output_schema={"type": "nonsense"}))).listing.tools
+    (found,) = filter_listing(listing(tool("a", output_schema={"type": "nonsense"}))).listing.tools
 
     assert (found.schema, found.output_schema) == (SCHEMA, None)
 
@@ -150,7 +150,7 @@ def test_prompts_without_usable_names_are_left_out():
     good = ListedPrompt("good", "Says\x1b[1m it", (("a", "x", True),))
     bad = (ListedPrompt("", ""), ListedPrompt("a\nb", ""), ListedPrompt("c", "", (("\ud800", "", False),)))
 
-    found = looked_at(listing(prompts=(good, *bad))).listing.prompts
+    found = filter_listing(listing(prompts=(good, *bad))).listing.prompts
 
     assert found == (ListedPrompt("good", "Says it", (("a", "x", True),)),)
 
@@ -164,7 +164,7 @@ VALUES = st.recursive(
 
 @given(st.text(), st.text(), st.dictionaries(st.sampled_from(["type", "properties", "$ref", "allOf", "x"]), VALUES))
 def test_whatever_a_server_lists_can_be_pinned_and_kept_or_stays_out(name, words, schema):
-    looked = looked_at(listing(ListedTool(name, words, schema, schema, {words: words}, words)))
+    looked = filter_listing(listing(ListedTool(name, words, schema, schema, {words: words}, words)))
 
     assert len(looked.listing.tools) + len(looked.out) == 1
     for one in looked.listing.tools:
@@ -173,6 +173,6 @@ def test_whatever_a_server_lists_can_be_pinned_and_kept_or_stays_out(name, words
 
 
 def test_what_the_connection_could_not_read_is_reported():
-    looked = looked_at(listing(tool("a"))._replace(rejected=(("b", "its schema is missing"),)))
+    looked = filter_listing(listing(tool("a"))._replace(rejected=(("b", "its schema is missing"),)))
 
     assert looked.out == (("b", "its schema is missing"),)

@@ -9,7 +9,7 @@ from tests.sources.mcp.meeting import SCRIPT, SECONDS
 
 from ferrule.core.errors import ToolFailure
 from ferrule.settings.schema import Mcp, McpServer
-from ferrule.sources.mcp.config import configured
+from ferrule.sources.mcp.config import read_servers
 from ferrule.sources.mcp.connection import Opening
 from ferrule.sources.mcp.servers import Servers
 
@@ -23,7 +23,7 @@ async def session(tmp_path):
 
     def make(*modes, changed=lambda: None):
         servers = {mode: McpServer(command=sys.executable, args=("-I", "-S", SCRIPT, mode)) for mode in modes}
-        found = configured(str(workspace), Mcp(servers=servers), user_folder=str(tmp_path))
+        found = read_servers(str(workspace), Mcp(servers=servers), user_folder=str(tmp_path))
         made = Servers(
             found,
             state_folder=str(tmp_path / "state"),
@@ -57,7 +57,7 @@ async def test_a_server_is_listed_called_and_known_the_next_time(session):
 
     assert answer.parts == ("hello",)
     assert [tool.name for tool in session("good").known().tools] == [tool.name for tool in brought.tools]
-    assert session("good").unlisted() == ()
+    assert session("good").find_unlisted() == ()
 
 
 async def test_bad_servers_harm_no_good_one(session):
@@ -85,7 +85,7 @@ async def test_a_tool_that_a_running_server_adds_is_withheld(session):
     async with asyncio.timeout(SECONDS):
         await changed.wait()
 
-    known = servers.known()
+    known = servers.source_tools()
     assert [tool.name for tool in known.tools] == before
     assert "withheld" in known.warnings[0]
 

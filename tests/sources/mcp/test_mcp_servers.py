@@ -55,8 +55,8 @@ from ferrule.sources.mcp.servers import Servers
 given = [json.dumps({{"x": {{"command": "c"}}}})]
 found = configured({str(tmp_path)!r}, Mcp(), given=given, user_folder={str(tmp_path)!r})
 servers = Servers(found, state_folder={str(tmp_path / "s")!r}, workspace={str(tmp_path)!r}, opening=Opening({{}}))
-assert servers.known().warnings == (), servers.known()
-assert servers.unlisted() == ("x",)
+assert servers.source_tools().warnings == (), servers.source_tools()
+assert servers.find_unlisted() == ("x",)
 heavy = ("mcp", "mcp_types", "pydantic", "jsonschema_rs", "httpx2")
 print([name for name in heavy if name in sys.modules])
 """
@@ -83,7 +83,7 @@ async def test_a_server_that_cannot_be_started_is_a_warning_and_the_others_go_on
         ("bad", "unlisted", True),
         ("slow", "unlisted", True),
     ]
-    assert servers.unlisted() == ("bad", "slow")
+    assert servers.find_unlisted() == ("bad", "slow")
 
 
 async def test_servers_are_started_side_by_side(world):
@@ -110,8 +110,8 @@ async def test_a_server_that_is_switched_off_never_starts(world, entry):
 
     found = await servers.connect(["x"])
 
-    assert servers.known() == ((), ())
-    assert servers.unlisted() == ()
+    assert servers.source_tools() == ((), ())
+    assert servers.find_unlisted() == ()
     assert "is switched off" in found.warnings[0]
     assert servers.serves("mcp__x__read") is None
     assert world.scripts["x"].connections == []
@@ -182,8 +182,8 @@ async def test_one_bad_schema_is_reported_and_breaks_nothing(world):
     found = await world.session().connect()
     later = world.session()
 
-    assert names(found) == names(later.known()) == ["mcp__x__good"]
-    assert found.warnings == later.known().warnings
+    assert names(found) == names(later.source_tools()) == ["mcp__x__good"]
+    assert found.warnings == later.source_tools().warnings
     assert "the tool bad is not used: its schema is about something else than an object" in found.warnings[0]
     assert later.states()[0].quarantined[0][0] == "bad"
 
@@ -202,7 +202,7 @@ async def test_a_changed_list_is_told_once_and_only_if_something_changed(world):
     for _ in range(10):
         script.change(listing(tool("other")))
     await until(lambda: world.changes == 1)
-    assert names(servers.known()) == ["mcp__x__other"]
+    assert names(servers.source_tools()) == ["mcp__x__other"]
     assert script.listings == 3
 
 
@@ -306,7 +306,7 @@ async def test_a_skills_servers_join_and_take_no_name(world):
     assert "there is one of that name" in found.warnings[0]
     assert [one.server for one in asked.questions] == ["y"]
     assert world.scripts["x"].connections == []
-    assert "mcp__y__read" in names(servers.known())
+    assert "mcp__y__read" in names(servers.source_tools())
 
 
 async def test_a_skills_server_needs_an_approval(world):

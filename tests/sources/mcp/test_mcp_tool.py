@@ -77,7 +77,7 @@ async def test_a_registry_takes_it_beside_others(world):
     found = await tools(world, tool("read"), tool("other"))
     registry = Registry(found, (), {})
 
-    assert [face.name for face in registry.shown()] == ["mcp__x__read", "mcp__x__other"]
+    assert [face.name for face in registry.visible_faces()] == ["mcp__x__read", "mcp__x__other"]
     assert registry.hear("mcp__x__read", {"path": "a"}).tool is found[0]
 
 

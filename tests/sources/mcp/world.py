@@ -8,7 +8,7 @@ from tests.sources.mcp.pretend import Pretend, Script
 
 from ferrule.settings.schema import Mcp
 from ferrule.sources.mcp.approval import Approval
-from ferrule.sources.mcp.config import configured
+from ferrule.sources.mcp.config import read_servers
 from ferrule.sources.mcp.connection import Opening
 from ferrule.sources.mcp.servers import Servers
 
@@ -57,7 +57,7 @@ class World:
         given: tuple[str, ...] = (),
     ) -> Servers:
         """A new session, as if the program had been started anew."""
-        found = configured(str(self.workspace), Mcp(), user_folder=str(self.user), given=given)
+        found = read_servers(str(self.workspace), Mcp(), user_folder=str(self.user), given=given)
         servers = Servers(
             found,
             state_folder=str(state or self.state),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.sources.toolbox.tool import GENERIC, MOST_CHARS, tool_name, understood
+from ferrule.sources.toolbox.tool import GENERIC, MOST_CHARS, parse_description, tool_name
 
 EMPTY = {"type": "object", "properties": {}, "required": []}
 MANUAL = """name: run-tests
@@ -25,7 +25,7 @@ def text(*lines: str) -> str:
 
 @pytest.mark.contract("toolbox.describe-text")
 def test_the_text_of_the_manual_is_understood():
-    found = understood(MANUAL)
+    found = parse_description(MANUAL)
 
     assert found.name == "run-tests"
     assert found.words == "use this tool instead of Bash to run tests in a workspace"
@@ -40,7 +40,7 @@ def test_the_text_of_the_manual_is_understood():
 
 
 def test_descriptions_are_joined_and_blank_lines_ignored():
-    found = understood("description: One.\n\nname: x\n   \ndescription: Two: three.\n\n")
+    found = parse_description("description: One.\n\nname: x\n   \ndescription: Two: three.\n\n")
 
     assert (found.name, found.words) == ("x", "One.\nTwo: three.")
 
@@ -73,7 +73,7 @@ def test_descriptions_are_joined_and_blank_lines_ignored():
 )
 @pytest.mark.contract("toolbox.optional")
 def test_a_parameter_of_a_text_is_understood(line, kind, words, required):
-    schema = understood(text(line)).schema
+    schema = parse_description(text(line)).schema
 
     assert schema["properties"] == {"p": {"type": kind, "description": words}}
     assert schema["required"] == (["p"] if required else [])
@@ -99,7 +99,7 @@ def test_a_parameter_of_a_text_is_understood(line, kind, words, required):
 )
 @pytest.mark.contract("toolbox.describe-json")
 def test_a_parameter_of_the_compact_form_is_understood_and_never_required(spec, expected):
-    found = understood(described(args={"p": spec}))
+    found = parse_description(described(args={"p": spec}))
 
     assert found.format == "json"
     assert found.schema == {"type": "object", "properties": {"p": expected}}
@@ -113,12 +113,12 @@ def test_a_schema_is_taken_as_it_is():
         "$defs": {"one": {"type": "integer"}},
     }
 
-    assert understood(described(inputSchema=schema, args={"other": []})).schema == schema
+    assert parse_description(described(inputSchema=schema, args={"other": []})).schema == schema
 
 
 @pytest.mark.parametrize("parts", [{}, {"args": None}, {"args": {}}, {"inputSchema": None}], ids=str)
 def test_without_parameters_there_are_none(parts):
-    assert understood(described(**parts)).schema == EMPTY
+    assert parse_description(described(**parts)).schema == EMPTY
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_without_parameters_there_are_none(parts):
     ],
 )
 def test_meta_says_which_subagents_may_use_it(meta, types):
-    assert understood(described(meta=meta)).subagent_types == types
+    assert parse_description(described(meta=meta)).subagent_types == types
 
 
 @pytest.mark.parametrize(
@@ -173,13 +173,13 @@ def test_meta_says_which_subagents_may_use_it(meta, types):
 )
 def test_what_cannot_be_used_is_refused_with_a_reason(written, reason):
     with pytest.raises(ValueError, match=r"\.$") as refused:
-        understood(written)
+        parse_description(written)
 
     assert reason in str(refused.value)
 
 
 def test_words_steer_no_terminal():
-    found = understood(described(description="a\x1b[31mb\u202ec", args={"p": ["\x1b]0;x\x07q"]}))
+    found = parse_description(described(description="a\x1b[31mb\u202ec", args={"p": ["\x1b]0;x\x07q"]}))
 
     assert found.words == "abc"
     assert found.schema["properties"]["p"]["description"] == "q"
@@ -188,7 +188,7 @@ def test_words_steer_no_terminal():
 @given(st.text(max_size=300))
 def test_whatever_is_written_it_is_understood_or_refused(written):
     try:
-        found = understood(written)
+        found = parse_description(written)
     except ValueError:
         return
     assert found.words

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import BadArguments
-from ferrule.sources.toolbox.tool import written
+from ferrule.sources.toolbox.tool import encode_input
 
 NAMES = st.from_regex(r"[A-Za-z][A-Za-z0-9_.-]{0,10}", fullmatch=True)
 TEXTS = st.text(max_size=40) | st.text(alphabet='\n\r"\\u2028n: ab\x85\u2028\x00', max_size=20)
@@ -48,7 +48,7 @@ def read(text: str) -> str:
 
 @given(st.dictionaries(NAMES, SCALARS.filter(lambda value: not isinstance(value, str) or _whole(value)), max_size=6))
 def test_scalars_come_through_a_text_as_they_are(values):
-    came = {key: read(value) for key, value in lines(written(values, "text")).items()}
+    came = {key: read(value) for key, value in lines(encode_input(values, "text")).items()}
 
     assert came.keys() == values.keys()
     for key, value in values.items():
@@ -58,7 +58,7 @@ def test_scalars_come_through_a_text_as_they_are(values):
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
 def test_no_value_forges_a_parameter(values):
     try:
-        came = lines(written(values, "text"))
+        came = lines(encode_input(values, "text"))
     except (BadArguments, UnicodeEncodeError):
         return
     assert all(any(key == name or key.startswith(f"{name}_") for name in values) for key in came)
@@ -69,7 +69,7 @@ def test_no_value_forges_a_parameter(values):
 
 @given(st.dictionaries(NAMES, VALUES, max_size=4))
 def test_json_comes_through_as_it_is(values):
-    assert json.loads(written(values, "json")) == values
+    assert json.loads(encode_input(values, "json")) == values
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_json_comes_through_as_it_is(values):
     ],
 )
 def test_a_text_reads_like_this(values, expected):
-    assert written(values, "text").decode() == expected
+    assert encode_input(values, "text").decode() == expected
 
 
 def test_two_values_of_one_key_are_refused():
     with pytest.raises(BadArguments, match="k_0"):
-        written({"k_0": "mine", "k": ["forged"]}, "text")
+        encode_input({"k_0": "mine", "k": ["forged"]}, "text")
 
 
 def _whole(text: str) -> bool:

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ferrule.settings.schema import Tools
-from ferrule.sources.toolbox.toolbox import PROJECT, Box, folders, preferred
+from ferrule.sources.toolbox.toolbox import PROJECT, Box, choose_folder, folders
 
 
 @pytest.fixture
@@ -121,4 +121,4 @@ def test_who_works_at_home_keeps_their_own_toolboxes(home):
     ],
 )
 def test_a_new_tool_goes_there(environment, expected):
-    assert preferred(Tools(), environment=environment, settings_file="/conf/settings.toml") == expected
+    assert choose_folder(Tools(), environment=environment, settings_file="/conf/settings.toml") == expected

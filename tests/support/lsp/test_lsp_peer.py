@@ -46,7 +46,7 @@ async def test_answers_come_in_any_order():
         other.say(id=message["id"], result=message["params"]["n"])
 
     assert await asyncio.gather(*asking) == [0, 1, 2]
-    assert other.peer.waiting == 0
+    assert other.peer.pending_count == 0
 
 
 async def test_an_error_is_raised_with_its_code():
@@ -68,7 +68,7 @@ async def test_a_question_that_takes_too_long_is_taken_back():
 
     assert other.sent[1] == {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": other.sent[0]["id"]}}
     other.say(id=other.sent[0]["id"], result="late")
-    assert other.peer.waiting == 0
+    assert other.peer.pending_count == 0
 
 
 async def test_a_question_that_is_given_up_is_taken_back():
@@ -211,9 +211,9 @@ def test_a_question_with_a_name_that_is_none_is_not_answered(number):
 def test_what_is_said_together_is_sent_at_once():
     sent: list[bytes] = []
     peer = LspPeer(sent.append, lambda *_: None, lambda *_: None)
-    with peer.gathered():
+    with peer.batch():
         peer.tell("a", None)
-        with peer.gathered():
+        with peer.batch():
             peer.tell("b", None)
         assert sent == []
     peer.tell("c", None)

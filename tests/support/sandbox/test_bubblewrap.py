@@ -183,13 +183,13 @@ def test_root_in_a_folder_of_somebody_else_is_confined_as_well(there, attempt):
 
     assert not attempt.happened(there, result), result.output
     assert ("CAP_FOWNER" in bubblewrap._apart(shutil.which("bwrap") or "", profile, network=False)) is (
-        os.getuid() == 0 and not bubblewrap._tried(shutil.which("bwrap") or "", user_namespace=False)
+        os.getuid() == 0 and not bubblewrap._probe(shutil.which("bwrap") or "", user_namespace=False)
     )
 
 
 @needs_bwrap
 def test_root_can_work_in_a_folder_of_somebody_else(there):
-    if os.getuid() != 0 or bubblewrap._tried(shutil.which("bwrap") or "", user_namespace=False):
+    if os.getuid() != 0 or bubblewrap._probe(shutil.which("bwrap") or "", user_namespace=False):
         assert not bubblewrap._for_others(there.profile()) or os.getuid() == 0
         return
     given_away(there, 1000)
@@ -402,23 +402,23 @@ def test_nothing_of_the_engine_leaks_into_the_command(there):
 
 @needs_bwrap
 def test_what_it_lacks_without_a_table_of_system_calls_is_said(monkeypatch):
-    monkeypatch.setattr(bubblewrap, "_denied_calls", lambda **_: b"")
+    monkeypatch.setattr(bubblewrap, "_build_call_filter", lambda **_: b"")
 
     assert Bubblewrap().lacks[2].startswith("System calls are not restricted")
 
 
 @needs_bwrap
-@pytest.mark.parametrize("alone", ["_denied_calls", "_nested"])
+@pytest.mark.parametrize("alone", ["_build_call_filter", "_nested"])
 def test_either_of_two_walls_keeps_user_namespaces_out(there, monkeypatch, alone):
     """From a user namespace of its own a command could detach what lies over a protected file, and replace it."""
     attempt = ATTEMPTS_BY_NAME["namespaces"]
-    if alone == "_denied_calls":
-        monkeypatch.setattr(bubblewrap, "_denied_calls", lambda **_: b"")
-        if not bubblewrap._nested(shutil.which("bwrap") or ""):
+    if alone == "_build_call_filter":
+        monkeypatch.setattr(bubblewrap, "_build_call_filter", lambda **_: b"")
+        if not bubblewrap._can_disable_userns(shutil.which("bwrap") or ""):
             assert any("User namespaces" in each for each in Bubblewrap().lacks)
             return
     else:
-        monkeypatch.setattr(bubblewrap, "_nested", lambda path: False)
+        monkeypatch.setattr(bubblewrap, "_can_disable_userns", lambda path: False)
 
     assert not attempt.happened(there, confined(there, attempt.script))
 

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.sandbox.denial import denied
+from ferrule.sandbox.denial import find_denial
 
 WORKSPACE = "/home/me/project"
 
 
 def said(output: str, exit_code: int = 1, refused: tuple[str, ...] = (), asked: tuple[str, ...] = ()) -> str:
-    return denied(output, exit_code, refused, asked, writable=(WORKSPACE,))
+    return find_denial(output, exit_code, refused, asked, writable=(WORKSPACE,))
 
 
 DENIALS = [

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.models.connection import Unreachable, connected
+from ferrule.models.connection import Unreachable, open_stream
 from ferrule.sandbox import bubblewrap, landlock, spawner
 from ferrule.sandbox import profile as variables
-from ferrule.sandbox.network import KNOWN_SERVICES, Machine, answered
+from ferrule.sandbox.network import KNOWN_SERVICES, Machine, answer_query
 from ferrule.sandbox.profile import Profile, Sandbox, Wrapped
 from ferrule.sandbox.spawner import Spawned
 from ferrule.system.hosts import is_forwarded
@@ -178,7 +178,7 @@ async def test_a_forwarded_port_is_never_taken_for_a_model(session):
     with serving(session, port):
         assert await session.machine.forward(port) == ""
         with pytest.raises(Unreachable, match="no model"):
-            await connected("127.0.0.1", port, seconds=5, quiet_seconds=5)
+            await open_stream("127.0.0.1", port, seconds=5, quiet_seconds=5)
     while session.machine.listens(port):
         await asyncio.sleep(0)
     session.machine.stop_forwards()
@@ -237,7 +237,7 @@ def query(name: str, *, flags: int = 0x0100, questions: int = 1) -> bytes:
     ],
 )
 def test_a_resolver_answers_every_query_with_no_such_name(data, name, code):
-    found, answer = answered(data)
+    found, answer = answer_query(data)
 
     assert found == name
     assert (struct.unpack_from("!H", answer, 2)[0] & 0xF if answer else None) == code

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ferrule.sandbox.web_address import WebError, parsed
+from ferrule.sandbox.web_address import WebError, parse_url
 from ferrule.system.hosts import leads_inside
 from ferrule.tools.web.client import Got, Redirected
 
@@ -364,7 +364,7 @@ async def test_an_address_that_leads_inside_is_refused(host, scheme):
 
     error = await refused(f"{scheme}://{host}/", sites)
 
-    address = parsed(f"{scheme}://{host}/").target.address
+    address = parse_url(f"{scheme}://{host}/").target.address
     assert (error.code, sites.ways) == ("private-address", [])
     assert address is not None
     assert (f'add "{address}" to web.private_hosts' in error.message) is not bool(leads_inside(address, private=True))

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ferrule.sandbox.web_address import WebError, joined, parsed
+from ferrule.sandbox.web_address import WebError, join_url, parse_url
 from ferrule.system.hosts import leads_inside
 
 from .stubs import Names, Sites, redirect, stubbed
@@ -67,10 +67,10 @@ def test_any_text_as_a_redirect_leads_outside_or_nowhere(places):
 @given(addresses)
 def test_an_address_is_in_one_spelling_after_it_was_read(text):
     try:
-        url = parsed(text)
+        url = parse_url(text)
     except WebError:
         return
-    assert parsed(str(url)) == url
+    assert parse_url(str(url)) == url
     assert str(url).isascii()
     assert str(url).isprintable()
     assert not set(str(url)) & set(' \\"<>^`{}')
@@ -80,7 +80,7 @@ def test_an_address_is_in_one_spelling_after_it_was_read(text):
 @given(addresses, addresses)
 def test_a_redirect_is_in_one_spelling_after_it_was_read(text, place):
     try:
-        url = joined(parsed(text), place)
+        url = join_url(parse_url(text), place)
     except WebError:
         return
-    assert parsed(str(url)) == url
+    assert parse_url(str(url)) == url

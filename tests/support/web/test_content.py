@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from ferrule.documents.decoder import DecoderLimits
 from ferrule.tools.web import content
 from ferrule.tools.web import content as contents
-from ferrule.tools.web.body import decoded, judged
+from ferrule.tools.web.body import decode_text, detect_kind
 from ferrule.tools.web.content import Converter, Failed, UnreadablePage, Warm
 from tests.support.test_document import written
 from tests.support.test_picture import ATTEMPTED, TRIES, png
@@ -127,7 +127,7 @@ PDF, PNG, TEXT = written("hello"), png(2, 2), b"one\ntwo\n"
     ],
 )
 def test_what_a_page_is_is_told_by_its_bytes_and_its_server(raw, media_type, kind):
-    assert judged(raw, media_type) == kind
+    assert detect_kind(raw, media_type) == kind
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_what_a_page_is_is_told_by_its_bytes_and_its_server(raw, media_type, kin
     ],
 )
 def test_the_charset_is_the_mark_s_the_header_s_the_page_s_or_the_usual(raw, charset, text):
-    found = decoded(raw, charset, "page")
+    found = decode_text(raw, charset, "page")
 
     assert found == text if text is not None else found.endswith("あ")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ferrule.tools.web import connect
-from ferrule.tools.web.connect import MOST, looked_up
+from ferrule.tools.web.connect import MOST, resolve_host
 
 WAIT_SECONDS = 30
 
@@ -34,7 +34,7 @@ def stuck(monkeypatch):
 
 
 async def given_up(count: int) -> None:
-    tasks = [asyncio.create_task(looked_up(f"stuck{number}.example", 443)) for number in range(count)]
+    tasks = [asyncio.create_task(resolve_host(f"stuck{number}.example", 443)) for number in range(count)]
     await asyncio.sleep(0)
     for task in tasks:
         task.cancel()
@@ -46,7 +46,7 @@ async def test_names_that_hang_hold_up_neither_other_names_nor_other_threads():
     async with asyncio.timeout(WAIT_SECONDS):
         await given_up(MOST - 1)
 
-        assert await looked_up("quick.example", 443) == ["127.0.0.1"]
+        assert await resolve_host("quick.example", 443) == ["127.0.0.1"]
         assert await asyncio.to_thread(int, "1") == 1
 
 
@@ -56,7 +56,7 @@ async def test_there_are_never_more_than_so_many():
         await given_up(MOST)
 
         with pytest.raises(OSError, match="too many names"):
-            await looked_up("quick.example", 443)
+            await resolve_host("quick.example", 443)
 
 
 async def test_a_name_that_nobody_knows_is_an_error(monkeypatch):
@@ -65,8 +65,8 @@ async def test_a_name_that_nobody_knows_is_an_error(monkeypatch):
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     with pytest.raises(OSError, match="not known"):
-        await looked_up("nobody.example", 443)
+        await resolve_host("nobody.example", 443)
 
 
 async def test_the_system_is_asked():
-    assert await looked_up("127.0.0.1", 80) == ["127.0.0.1"]
+    assert await resolve_host("127.0.0.1", 80) == ["127.0.0.1"]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ferrule.sandbox import web_address
 from ferrule.sandbox.web_address import CutOff, Way, WebError
 from ferrule.tools.web import robots
-from ferrule.tools.web.robots import Robots, parsed
+from ferrule.tools.web.robots import Robots, parse_robots
 
 from .stubs import Names, Sites, page, redirect, stubbed
 
@@ -61,29 +61,29 @@ URL = "https://public.example/a/b"
     ],
 )
 def test_the_longest_rule_for_us_decides(text, path, is_allowed):
-    assert parsed(text).allow(path) is is_allowed
+    assert parse_robots(text).allow(path) is is_allowed
 
 
 def test_a_file_of_stars_is_read_quickly():
     text = "User-agent: *\n" + "Disallow: /" + "*a" * 200_000 + "$\n"
 
-    assert parsed(text).allow("/" + "a" * 8000)
+    assert parse_robots(text).allow("/" + "a" * 8000)
 
 
 def test_a_file_of_names_is_read_quickly():
     text = "User-agent: a\n" * 150_000 + "Disallow: /\n" * 150_000 + "User-agent: b\n" * 150_000
     text += "User-agent: *\nDisallow: /x\n"
 
-    assert [parsed(text).allow(path) for path in ("/a", "/x")] == [True, False]
+    assert [parse_robots(text).allow(path) for path in ("/a", "/x")] == [True, False]
 
 
 async def test_a_large_file_is_not_read_on_the_event_loop(monkeypatch):
     def read(text: str) -> robots.Rules:
         threads.append(threading.get_ident())
-        return parsed(text)
+        return parse_robots(text)
 
     threads: list[int] = []
-    monkeypatch.setattr(robots, "parsed", read)
+    monkeypatch.setattr(robots, "parse_robots", read)
     for text in ("User-agent: *\n", "User-agent: *\nDisallow: /no\n" * 5_000):
         await stubbed(Sites(page(text), page()), robots=True).get("https://public.example/a")
 
@@ -92,8 +92,8 @@ async def test_a_large_file_is_not_read_on_the_event_loop(monkeypatch):
 
 @given(st.text(), st.text())
 def test_any_file_is_read(text, path):
-    assert parsed("User-agent: *\n" + text).allow("/" + path) in {True, False}
-    assert parsed(text).allow(path) in {True, False}
+    assert parse_robots("User-agent: *\n" + text).allow("/" + path) in {True, False}
+    assert parse_robots(text).allow(path) in {True, False}
 
 
 def site(robots_file: httpx2.Response):
@@ -247,7 +247,7 @@ async def test_a_site_is_asked_once_also_where_somebody_gives_up(leaving):
         await gate.wait()
         return 200, b""
 
-    sites, way = Robots(lambda: 0.0), Way(web_address.parsed(URL), (), is_private=False)
+    sites, way = Robots(lambda: 0.0), Way(web_address.parse_url(URL), (), is_private=False)
     async with asyncio.timeout(30):
         tasks = [asyncio.create_task(sites.check(way, fetch)) for _ in range(2)]
         while not asked:

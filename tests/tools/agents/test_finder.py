@@ -164,7 +164,7 @@ async def test_an_empty_question_is_refused(root, query):
 
 async def test_a_missing_ripgrep_is_said(root, monkeypatch):
     monkeypatch.setattr("ferrule.files.search.find_rg", lambda **_: None)
-    monkeypatch.setattr("ferrule.tools.search.patterns._found", lambda _: None)
+    monkeypatch.setattr("ferrule.tools.search.patterns._find_rg", lambda _: None)
     async with alone(root) as engine:
         reply = await engine.call("finder", query="failed login")
 

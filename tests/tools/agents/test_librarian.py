@@ -10,7 +10,7 @@ from ferrule import Settings
 from ferrule.core.access import Access
 from ferrule.files.jail import Jail, LentJail, can_be_lent
 from ferrule.permissions.decision import Case
-from ferrule.settings.layers import LayerFile, layered
+from ferrule.settings.layers import LayerFile, merge_layers
 from ferrule.settings.schema import LibrarianRepository
 
 
@@ -166,7 +166,7 @@ async def test_an_empty_question_is_refused(root, library):
 
 def test_a_project_cannot_lend_anything():
     raw = b'[repositories.home]\npath = "/"\n'
-    settings = layered([LayerFile("user", "user.toml", b""), LayerFile("project", "project.toml", raw)])
+    settings = merge_layers([LayerFile("user", "user.toml", b""), LayerFile("project", "project.toml", raw)])
 
     assert settings.settings.repositories == {}
     assert "a project cannot set repositories" in settings.warnings[0]

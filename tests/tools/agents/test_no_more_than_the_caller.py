@@ -12,7 +12,7 @@ from ferrule.dialects.dialect import FAMILIES, load_dialect
 from ferrule.permissions.toolset import ModeConfig, includes
 from ferrule.tools import BUILTIN
 from ferrule.tools.agents.kinds import BUILT_IN, AgentKinds, read_agent
-from ferrule.tools.agents.work import GROUPS, granted, toolset
+from ferrule.tools.agents.work import GROUPS, grant_tools, toolset
 from ferrule.tools.skills.skills import Unusable
 
 NAMES = {face.name: face.tool for family in FAMILIES for face in load_dialect(family).faces}
@@ -64,7 +64,7 @@ def test_a_file_and_a_grant_never_give_more_than_the_caller_has(tools, denied, a
         agent = read_agent(text, file="/x.md", layer="project").agent
     except Unusable:
         return  # nothing is started
-    more = asyncio.run(granted(agent, allowed, Crew(), Asked(answer=answer)))  # type: ignore[arg-type]
+    more = asyncio.run(grant_tools(agent, allowed, Crew(), Asked(answer=answer)))  # type: ignore[arg-type]
     had = {tool for tool in TOOLS if includes(parent, tool, canonical=canonical)}
     before, after = tools_of(agent, parent), tools_of(more, parent)
 

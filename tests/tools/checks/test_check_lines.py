@@ -12,7 +12,7 @@ from tests.workspace.checks.test_checks_found import PROJECTS, put
 from ferrule import Call
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.tools.checks.choice import known
+from ferrule.tools.checks.choice import find_known
 from ferrule.tools.checks.outcomes import Check
 
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
@@ -56,7 +56,7 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def there(session: Session, root: Path, programs: Path) -> list[Check]:
     """All checks of the project, with every program that they need."""
-    found = known(
+    found = find_known(
         str(root), session.engine.need(Jail), session.engine.need(Guard), session.engine.settings.checks
     ).found
     checks = [*found.checks, *found.others]

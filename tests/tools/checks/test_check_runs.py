@@ -11,7 +11,7 @@ from tests.tools.checks.checking import LIMIT_SECONDS, Session, until
 from ferrule import Call, Engine
 from ferrule.settings.schema import CheckCommand
 from ferrule.tools.checks.outcomes import Check, Checked
-from ferrule.tools.checks.run import missing
+from ferrule.tools.checks.run import report_missing
 
 
 @pytest.fixture
@@ -208,7 +208,7 @@ async def test_a_program_that_is_not_there_is_said_and_how_to_get_it(root: Path)
 def test_what_a_script_misses_is_got_as_the_project_gets_its_packages(command: str, why: str) -> None:
     check = Check("lint", "lint", command, "/w", program=command.split(maxsplit=1)[0])
 
-    assert missing(check, "eslint") == Checked(check, "missing", why=why)
+    assert report_missing(check, "eslint") == Checked(check, "missing", why=why)
 
 
 async def test_a_large_output_is_bounded_in_the_reply_and_kept_whole(root: Path) -> None:

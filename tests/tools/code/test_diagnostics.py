@@ -13,7 +13,7 @@ from tests.workspace.languages.noticed import Edited, path_with_servers
 from ferrule import Call, Engine
 from ferrule.context import CallContext
 from ferrule.core.errors import ToolFailure
-from ferrule.dialects.amp.reports import listed
+from ferrule.dialects.amp.reports import render_problems
 from ferrule.files.guard import Guard
 from ferrule.settings.schema import LanguageServer, LspSettings
 from ferrule.tools.lsp import problems
@@ -244,7 +244,7 @@ async def test_very_many_problems_are_counted_and_cut(fake, monkeypatch):
     outcome = await fake("a.txt")
 
     assert (len(outcome.problems), outcome.total) == (3, 5)
-    assert listed(outcome).splitlines()[-1] == "... and 2 more"
+    assert render_problems(outcome).splitlines()[-1] == "... and 2 more"
 
 
 ONE = Problem("/project/src/a.py", 3, "wrong", 5, "error", "ty", "E1")
@@ -285,7 +285,7 @@ ONE = Problem("/project/src/a.py", 3, "wrong", 5, "error", "ty", "E1")
     ],
 )
 def test_problems_read_like_this(outcome, expected):
-    assert listed(outcome) == expected
+    assert render_problems(outcome) == expected
 
 
 async def test_amp_asks_for_diagnostics_by_their_name(tmp_path, monkeypatch):

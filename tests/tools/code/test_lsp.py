@@ -361,7 +361,7 @@ async def test_without_a_server_the_text_is_searched_and_the_server_named(folder
     found = await ask("findReferences", name)
     with pytest.raises(ToolFailure) as failure:
         await ask("documentSymbol", name)
-    known = ask.servers.known(str(folder / name))
+    known = ask.servers.find_entries(str(folder / name))
     await ask.close()
 
     assert isinstance(found, InText)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from tests.strategies import texts
 
-from ferrule.tools.lsp.answers import nearest, shortened, words
+from ferrule.tools.lsp.answers import nearest, truncate_line, words
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_names_stand_where_they_are_said_to(row):
 
 
 def test_a_shown_line_is_bare_and_short():
-    assert shortened("   x = 1  \r") == "x = 1"
-    assert shortened("y" * 300) == "y" * 200 + "…"
+    assert truncate_line("   x = 1  \r") == "x = 1"
+    assert truncate_line("y" * 300) == "y" * 200 + "…"
 
 
 @pytest.mark.parametrize("char", ["x", "é"])

@@ -27,7 +27,7 @@ from ferrule import Engine
 from ferrule.core.access import Access
 from ferrule.core.call import Call
 from ferrule.dialects.dialect import load_dialect
-from ferrule.dialects.shared import linked, numbered_links
+from ferrule.dialects.shared import link_renderer, render_links
 from ferrule.settings.schema import SearchSettings, Settings, WebSettings
 from ferrule.tools.web import backends
 from ferrule.tools.web.outcomes import Link, Searched
@@ -104,7 +104,7 @@ async def test_every_back_end_gives_the_same(tmp_path, server, spoken: Spoken):
 
 
 async def test_ddgs_is_what_is_asked_without_any_setting(tmp_path, monkeypatch):
-    monkeypatch.setattr(backends, "searched", functools.partial(backends.searched, verify=False))
+    monkeypatch.setattr(backends, "search_ddgs", functools.partial(backends.search_ddgs, verify=False))
     _, tls = certificate(tmp_path, *backends.ENGINES.values())
     async with engines(tls) as played:
         played.pages["www.mojeek.com"] = (200, mojeek(GUIDE, OTHER))
@@ -320,10 +320,10 @@ def test_canonical_arguments_come_back_from_each_face(family):
 def test_a_link_cannot_end_early():
     link = Link("a](https://evil.net) [b\\", "https://example.org/x_(y)", "s")
 
-    said = linked(Searched("q", (link,)))
+    said = render_links(Searched("q", (link,)))
 
     assert said.endswith(r"- [a\](https://evil.net) \[b\\](https://example.org/x_%28y%29): s")
 
 
 def test_words_of_a_query_are_not_read_as_more_than_words():
-    assert numbered_links(none="None: {query}")(Searched("{query} {0} {x.y}", ())) == "None: {query} {0} {x.y}"
+    assert link_renderer(none="None: {query}")(Searched("{query} {0} {x.y}", ())) == "None: {query} {0} {x.y}"

@@ -10,7 +10,7 @@ from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.tools.checks.find import ProjectChecks, find
 from ferrule.tools.checks.manifests import reader
-from ferrule.tools.checks.targets import TargetRecipe, closure, does, read_just, read_make, read_task
+from ferrule.tools.checks.targets import TargetRecipe, closure, list_programs, read_just, read_make, read_task
 
 PYTHON = "[tool.ruff.format]\n[tool.mypy]\nfiles = ['x']\n[tool.pytest]\n"
 ALL = ["ruff", "ruff format", "mypy", "pytest"]
@@ -152,7 +152,7 @@ def test_this_projects_own_makefile_is_understood():
 
     recipes = read_make((root / "Makefile").read_text(encoding="utf-8"))
 
-    run = {word for line in closure(recipes, "test")[1] for word in does(line)}
+    run = {word for line in closure(recipes, "test")[1] for word in list_programs(line)}
     assert {"ruff format", "ruff check", "mypy", "lint-imports", "pytest"} <= run
 
 
@@ -177,7 +177,7 @@ def test_this_projects_own_makefile_is_understood():
     ],
 )
 def test_what_a_line_runs_is_seen(line, word):
-    assert word in set(does(line))
+    assert word in set(list_programs(line))
 
 
 def test_a_target_that_needs_itself_comes_to_an_end():
@@ -207,7 +207,7 @@ def test_lines_that_go_on_are_one():
 def test_any_text_can_be_read(read, text):
     for recipe in read(text).values():
         for line in recipe.lines:
-            assert list(does(line))
+            assert list(list_programs(line))
 
 
 @pytest.mark.parametrize(

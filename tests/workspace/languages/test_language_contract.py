@@ -74,7 +74,7 @@ async def test_a_server_lives_through_a_session(kind, tmp_path):
         assert await definition(server, path, 6, 2) == [2]
         assert await wrong(server, path) == []
         assert server.pid not in {0, pid}
-    assert languages.running() == ()
+    assert languages.list_running() == ()
     assert {name for name in os.listdir(tmp_path / "work") if name.startswith(".")} == set()
 
 
@@ -113,7 +113,7 @@ async def test_a_file_that_is_not_open_and_was_touched_by_a_tool_is_seen(kind, c
             other.unlink()
         else:
             put(tmp_path, name, after)
-        server.touched([str(other) if touched == "file" else str(tmp_path / "work")])
+        server.touch([str(other) if touched == "file" else str(tmp_path / "work")])
         await server.sync(path)
 
         assert await wrong(server, path) == {"changed": [2], "created": [], "deleted": [1]}[change]

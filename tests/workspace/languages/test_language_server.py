@@ -67,7 +67,7 @@ async def test_a_server_that_does_not_start_says_why(told, says, path, tmp_path)
         assert error.code == "no-language-server"
         assert says in error.message
         assert "How to get one that can (fake: see its own page)" in error.message
-        assert languages.running() == ()
+        assert languages.list_running() == ()
 
 
 async def test_a_server_that_dies_over_a_question_is_asked_once_more(path, tmp_path):
@@ -99,7 +99,7 @@ async def test_a_server_that_talks_nonsense_is_ended_and_is_warm_no_more(path, t
         await died(server)
 
         assert languages.warm(path) is None
-        assert languages.running() == ()
+        assert languages.list_running() == ()
 
 
 async def test_a_question_that_takes_too_long_is_taken_back(path, tmp_path):
@@ -195,7 +195,7 @@ async def test_all_servers_are_told_of_files_that_tools_changed(path, tmp_path):
     async with opened(tmp_path, {"fake": fake(register=["workspace/didChangeWatchedFiles"])}) as languages:
         server = await watches(await languages.server(path))
         await server.sync(path)
-        languages.touched([put(tmp_path, "new.txt", "")])
+        languages.touch([put(tmp_path, "new.txt", "")])
         await server.sync(path)
 
         assert len(await heard(server, "workspace/didChangeWatchedFiles")) == 1
@@ -240,9 +240,9 @@ async def test_files_that_tools_changed_are_told_once_to_a_server_that_wants_to_
         server = await watches(await languages.server(path))
         await server.sync(path)
         new, gone = put(tmp_path, "new.txt", ""), str(tmp_path / "work" / "gone.txt")
-        server.touched([new, gone])
+        server.touch([new, gone])
         await server.sync(path)
-        server.touched([new])
+        server.touch([new])
         await server.sync(path)
         await server.sync(path)
 

@@ -60,7 +60,7 @@ def test_the_table_has_at_least_forty_servers_and_each_of_its_rows_is_whole():
 )
 async def test_a_file_has_these_servers_the_best_first(file, names, tmp_path):
     async with opened(tmp_path) as languages:
-        assert [row.name for row in languages.known(file)] == names
+        assert [row.name for row in languages.find_entries(file)] == names
 
 
 def test_settings_change_a_known_row_and_put_it_first():
@@ -195,7 +195,7 @@ async def test_each_project_has_its_own_server(tmp_path):
         roots = [(await languages.server(path)).root for path in paths]
 
         assert [os.path.basename(root) for root in roots] == ["a", "a", "b"]
-        assert len(languages.running()) == 2
+        assert len(languages.list_running()) == 2
 
 
 async def test_the_one_that_was_asked_longest_ago_ends_for_another_and_can_be_asked_again(tmp_path):
@@ -233,7 +233,7 @@ async def test_a_server_that_nobody_asks_ends_after_a_while(tmp_path):
         clock.now += 2
         await languages.server(other)
         await died(server)
-        assert [one.name for one in languages.running()] == ["second"]
+        assert [one.name for one in languages.list_running()] == ["second"]
 
 
 async def test_a_session_that_has_ended_starts_no_server(tmp_path):

@@ -183,7 +183,7 @@ async def test_where_no_server_runs_nothing_is_begun_and_nothing_started(tmp_pat
     here.write(a_txt="a\n")
 
     assert here.noticing.begin([here.path("a.txt")]) is None
-    assert here.servers.running() == ()
+    assert here.servers.list_running() == ()
     await here.close()
 
 
@@ -193,7 +193,7 @@ async def test_a_cold_server_stays_cold_and_the_others_learn_of_the_change(tmp_p
     server = await here.open("b.doc")
 
     assert await here.edit(a_txt="!x\n") == {}
-    assert [running.name for running in here.servers.running()] == ["doc"]
+    assert [running.name for running in here.servers.list_running()] == ["doc"]
     await server.sync(here.path("b.doc"))
     await server.diagnostics(here.path("b.doc"), seconds=30)
 

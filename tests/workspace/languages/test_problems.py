@@ -125,7 +125,7 @@ def test_what_is_kept_of_reports_is_bounded():
     item = {"message": "m" * 100_000, "data": "d" * 100_000, "range": {"start": {"line": 1, "character": 2, "x": "y"}}}
     for number in range(15):
         published.put({"uri": f"file:///{number}", "diagnostics": [item] * 5000})
-        published.pulled(f"/{number}", {"kind": "full", "resultId": "1", "items": [item] * 5000})
+        published.put_answer(f"/{number}", {"kind": "full", "resultId": "1", "items": [item] * 5000})
 
     assert published._kept == sum(len(one.items) for one in published._reports.values()) <= 50_000
     assert published._pulled == sum(len(one[1]) for one in published._results.values()) <= 50_000

@@ -8,7 +8,7 @@ from ferrule.cli.driven.peer import Peer
 from ferrule.core.errors import FerruleError
 from ferrule.core.subagents import Subagents
 from ferrule.models.model import ModelError
-from ferrule.permissions.decision import named
+from ferrule.permissions.decision import parse_mode
 from ferrule.tools.skills.skills import Skills
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def agents_of(session: "Session") -> list[tuple[str, str]]:
     return [(name, kinds.get(name).description) for name in kinds.names()]
 
 
-def offered(session: "Session") -> dict[str, Any]:
+def build_init_fields(session: "Session") -> dict[str, Any]:
     """What of it stands in the first line of a session."""
     skills = [skill.name for skill in skills_of(session)]
     return {"slash_commands": skills, "skills": skills, "agents": [name for name, _ in agents_of(session)]}
@@ -81,7 +81,7 @@ class Control:
             "interrupt": self._interrupt,
             "set_permission_mode": self._mode,
             "set_model": self._model,
-            "set_max_thinking_tokens": self._thinking,
+            "set_max_thinking_tokens": self._set_thinking,
             "apply_flag_settings": self._settings,
             "rewind_files": self._rewind,
             "stop_task": self._stop_task,
@@ -106,7 +106,7 @@ class Control:
         except (FerruleError, ModelError) as error:
             self._peer.refuse(key, str(error))
 
-    def initialized(self, key: str) -> None:
+    def answer_initialize(self, key: str) -> None:
         """The first request is answered once the session is open."""
         name = self._session.model.name
         self._peer.answer(
@@ -148,7 +148,7 @@ class Control:
 
     def change_mode(self, name: str) -> str:
         """The permission mode that holds from now on. Raises: FerruleError."""
-        wanted = named(name).name
+        wanted = parse_mode(name).name
         if wanted == _BYPASS and not self._may_bypass:
             raise FerruleError(
                 f"The session did not begin with --permission-mode {_BYPASS}, so it cannot change to it."
@@ -159,7 +159,7 @@ class Control:
         session, name = self._session, request.get("model")
         session.agent.use(session.load(str(name)) if name else session.model)
 
-    async def _thinking(self, request: Mapping[str, Any]) -> None:
+    async def _set_thinking(self, request: Mapping[str, Any]) -> None:
         tokens = request.get("max_thinking_tokens")
         if tokens is not None and (not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 0):
             raise FerruleError("max_thinking_tokens is a number of tokens, or null for what the settings say.")

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
-from ferrule.cli.driven.control import Control, offered
+from ferrule.cli.driven.control import Control, build_init_fields
 from ferrule.cli.driven.peer import Peer, hooks_of
 from ferrule.cli.lines import Inbox, descriptor
 from ferrule.core.errors import FerruleError
@@ -70,12 +70,12 @@ class Driver:
         fitting.words = words or fitting.words
         fitting.append(str(wanted.get("appendSystemPrompt") or ""))
 
-    def offered(self, session: "Session") -> dict[str, Any]:
+    def init_fields(self, session: "Session") -> dict[str, Any]:
         """What the first line of the session tells of it."""
-        return offered(session)
+        return build_init_fields(session)
 
     @contextlib.contextmanager
-    def telling(self) -> Any:
+    def report_failure(self) -> Any:
         """A session that cannot be opened is told to whoever waits for it."""
         try:
             yield
@@ -97,7 +97,7 @@ class Driver:
         for warning in self._warnings:
             session.agent.talk.warn(warning)
         if self._key:
-            control.initialized(self._key)
+            control.answer_initialize(self._key)
         return await self._inbox.work(session.agent, control)
 
     async def _bring(self, session: "Session") -> None:

@@ -103,14 +103,14 @@ def _of_event(event: str, matchers: Any, peer: Peer) -> Iterator[Hook]:
             yield Hook(
                 event,
                 matcher=str(matcher.get("matcher") or ""),
-                function=_calling(str(key), peer),
+                function=_build_callback(str(key), peer),
                 seconds=float(seconds) if isinstance(seconds, int | float) and seconds > 0 else _SECONDS,
                 layer="session",
                 source=f"the program that started this one ({key})",
             )
 
 
-def _calling(key: str, peer: Peer) -> Function:
+def _build_callback(key: str, peer: Peer) -> Function:
     async def call(told: dict[str, Any]) -> dict[str, Any]:
         return await peer.ask_from_elsewhere(
             "hook_callback", callback_id=key, input=told, tool_use_id=told.get("tool_use_id")

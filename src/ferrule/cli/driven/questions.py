@@ -37,8 +37,8 @@ class ByPeer:
             return NO
         if self._halted is not None and self.session is not None and self._halted[0] is self.session.agent.budget:
             return self._halted[1]
-        given = self._given(question)
-        suggested = _suggested(question)
+        given = self._tool_input(question)
+        suggested = _render_suggestions(question)
         try:
             said = await self._peer.ask(
                 "can_use_tool",
@@ -62,7 +62,7 @@ class ByPeer:
             return answer
         wanted = said.get("updatedInput")
         if question.kind == "choose":
-            return _chosen(question, wanted if isinstance(wanted, dict) else {})
+            return _parse_choices(question, wanted if isinstance(wanted, dict) else {})
         always = self._always(said.get("updatedPermissions"), suggested)
         if isinstance(wanted, dict) and wanted != given and question.kind != "plan":
             if question.kind not in _EXCHANGED:
@@ -71,10 +71,10 @@ class ByPeer:
             return Answer(allow=True, always=always, input=wanted)
         return Answer(allow=True, always=always)
 
-    def _given(self, question: Question) -> dict[str, Any]:
+    def _tool_input(self, question: Question) -> dict[str, Any]:
         """The arguments as the model gave them, which is what the other program knows the call by."""
         if question.kind == "choose":
-            return {"questions": [_asked(choice) for choice in question.choices]}
+            return {"questions": [_render_choice(choice) for choice in question.choices]}
         if question.kind == "plan":
             return dict(question.input)
         if question.given is not None or self.session is None:
@@ -98,7 +98,7 @@ class ByPeer:
         return False
 
 
-def _suggested(question: Question) -> list[dict[str, Any]]:
+def _render_suggestions(question: Question) -> list[dict[str, Any]]:
     """What "always" would save, in the form of the other program."""
     rules = []
     for text in question.proposals if question.kind == "call" else ():
@@ -110,7 +110,7 @@ def _suggested(question: Question) -> list[dict[str, Any]]:
     return [{"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"}]
 
 
-def _asked(choice: Any) -> dict[str, Any]:
+def _render_choice(choice: Any) -> dict[str, Any]:
     options = [{"label": one.label, "description": one.description} for one in choice.options]
     return {
         "question": choice.question,
@@ -120,7 +120,7 @@ def _asked(choice: Any) -> dict[str, Any]:
     }
 
 
-def _chosen(question: Question, given: Mapping[str, Any]) -> Answer:
+def _parse_choices(question: Question, given: Mapping[str, Any]) -> Answer:
     answers = given.get("answers")
     if not isinstance(answers, dict):
         return NO

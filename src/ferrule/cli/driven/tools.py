@@ -49,7 +49,7 @@ async def tools_of(server: str, peer: Peer) -> tuple[list["PeerTool"], list[str]
     line = PeerServer(server, peer)
     try:
         async with asyncio.timeout(_START_SECONDS):
-            entries = await line.listed()
+            entries = await line.list_tools()
     except (PeerError, TimeoutError) as error:
         why = str(error) or f"it did not list its tools within {_START_SECONDS:g} seconds"
         raise ConfigError(f"The MCP server {server} cannot be used: {clean(why).removesuffix('.')}.") from error
@@ -68,7 +68,7 @@ class PeerServer:
         self._peer = peer
         self._count = 0
 
-    async def listed(self) -> list[dict[str, Any]]:
+    async def list_tools(self) -> list[dict[str, Any]]:
         """Introduce this program, and have the tools listed. Raises: PeerError."""
         about = {"protocolVersion": _VERSION, "capabilities": {}, "clientInfo": {"name": "ferrule", "version": "1"}}
         await self.ask("initialize", about)
@@ -135,4 +135,4 @@ class PeerTool(Tool[Any, "Mixed"]):
             raise ToolFailure(
                 f"The MCP server {self.origin} answered with no result of a tool.", code="mcp-answer"
             ) from error
-        return await McpResultReader().mixed(self.tool, result, self.output_schema)
+        return await McpResultReader().read_result(self.tool, result, self.output_schema)

@@ -23,9 +23,9 @@ from ferrule.cli.talk.events import ChatTranscript, FullOutput, Piece, Prose, Te
 from ferrule.cli.talk.live import MOST_COLUMNS, Live, tail
 from ferrule.cli.talk.screen import TalkFrontend, pager
 from ferrule.cli.talk.status import OPENING, Beside, Tally, home_short, status
-from ferrule.cli.talk.text import Line, line, rows_of, sentence, wide, wrapped
+from ferrule.cli.talk.text import Line, line, rows_of, sentence, wide, wrap_text
 from ferrule.cli.talk.theme import PLAIN, Theme, find_theme, last_theme
-from ferrule.cli.tasks import left_running, running_now
+from ferrule.cli.tasks import describe_running, left_running
 from ferrule.core.content import Image
 from ferrule.core.errors import FerruleError
 from ferrule.core.services import Planning
@@ -69,8 +69,8 @@ class Farewell(msgspec.Struct, frozen=True):
             is_kept=bool(engine.settings.threads.keep),
             cost=agent.spent.cost,
             used_tokens=usage.input + usage.output,
-            files=tuple(map(engine.jail.shown, changed_files(own))),
-            stopped=running_now(engine),
+            files=tuple(map(engine.jail.display_path, find_changed_files(own))),
+            stopped=describe_running(engine),
         )
 
     def lines(self, width: int) -> list[Line]:
@@ -89,7 +89,7 @@ class Farewell(msgspec.Struct, frozen=True):
         return [sentence(("dim", f"  {head:<{_HEAD_COLUMNS - 2}}"), words) for head, words in rows]
 
 
-def changed_files(entries: "Iterable[JournalEntry]") -> list[str]:
+def find_changed_files(entries: "Iterable[JournalEntry]") -> list[str]:
     """The files that these writes together have left another than they found it, in the order of the first write."""
     first: dict[str, object] = {}
     last: dict[str, object] = {}
@@ -196,7 +196,7 @@ class Chat:
         self._live.is_asked = lambda: front.asks
         front.status = self._status
         front.working = self._is_working
-        front.on_line = self._composed
+        front.on_line = self._on_line
         front.on_interrupt = self._interrupt
         front.on_rewind = self._rewind
         front.on_mode = self._next_mode
@@ -243,11 +243,11 @@ class Chat:
 
     def say(self, *lines: Line) -> None:
         self.front.print_lines(*lines)
-        self.lines.printed("blank" if lines and not lines[-1] else "note")
+        self.lines.mark_printed("blank" if lines and not lines[-1] else "note")
 
     def note(self, sentence: str) -> None:
         """Something to know, in as many rows as it takes."""
-        self.say(*(line(("dim", f"  {row}")) for row in wrapped(sentence, self.front.width - 4)))
+        self.say(*(line(("dim", f"  {row}")) for row in wrap_text(sentence, self.front.width - 4)))
 
     @cached_property
     def _drawer(self) -> "Drawer":
@@ -266,7 +266,7 @@ class Chat:
         engine = self.session.engine
         return "plan" if engine.need(Planning).is_on else str(engine.policy.standing.name)
 
-    def going_on(self) -> str:
+    def resume_id(self) -> str:
         """What a session that is opened again goes on with: this conversation, if anything was said."""
         agent = self.session.agent
         # One that was rewound to its beginning still has what it has left.
@@ -280,7 +280,7 @@ class Chat:
         """Wait for something that ctrl-C stops; None where it did."""
         self._working = asyncio.ensure_future(work)
         try:
-            with self._live.doing(doing):
+            with self._live.show_activity(doing):
                 await asyncio.wait({self._working})
             return None if self._working.cancelled() else self._working.result()
         finally:
@@ -300,7 +300,7 @@ class Chat:
         if not bang.is_typed(event):
             self._print(pieces)
         if alarm := self.tally.feed(event):
-            self._print(self.lines.warned(alarm))
+            self._print(self.lines.render_warning(alarm))
         self.front.refresh()
 
     def _print(self, pieces: list[Piece]) -> None:
@@ -361,17 +361,17 @@ class Chat:
                 if isinstance(led, Leave):
                     return None
                 if led is not None:
-                    return self._meant(led)
+                    return self._complete_restart(led)
             else:
                 self.front.echo(text)
-                self.lines.printed()
+                self.lines.mark_printed()
                 self._said = True
                 await self.stoppable(self.session.agent.run(await self._prompt(text), written=text))
                 self._put_back()
 
     async def _bang(self, text: str, command: str, outside: bool) -> None:  # noqa: FBT001 - `bang.split` gives both
         self.front.echo(text)
-        self.lines.printed()
+        self.lines.mark_printed()
         await bang.run(self, command, outside=outside)
 
     async def _prompt(self, text: str) -> Prompt:
@@ -407,25 +407,25 @@ class Chat:
             self.lines.queued = []
             self.front.put_back("\n".join(unheard))
 
-    def _meant(self, led: SessionRestart) -> SessionRestart:
+    def _complete_restart(self, led: SessionRestart) -> SessionRestart:
         """What was not said stays as it was."""
         spoken, model = self.session.engine.dialect.name, self.session.agent.model.name
-        self._was = SessionRestart(self.going_on(), spoken, self.mode(), model)
+        self._was = SessionRestart(self.resume_id(), spoken, self.mode(), model)
         self._chosen = led.dialect or self._chosen
         # A new conversation speaks what its model knows best, unless the user has said otherwise. Plan mode stays on.
         dialect = led.dialect or (spoken if led.resume else self._chosen)
         self.named_mode = led.permission_mode or self.named_mode
-        goes_elsewhere = bool(led.resume) and led.resume != self.going_on()
+        goes_elsewhere = bool(led.resume) and led.resume != self.resume_id()
         # Where the user has named no mode, another conversation that was left in plan mode plans on.
         is_open = goes_elsewhere and self.named_mode is None and self.mode() != "plan"
         return SessionRestart(led.resume, dialect, led.permission_mode or (None if is_open else self.mode()), model)
 
     async def _command(self, name: str, rest: str) -> Next:
         self.front.echo(f"/{name} {rest}".rstrip())
-        self.lines.printed()
+        self.lines.mark_printed()
         # A file's name stands before the beginning of a command of ours, never before its whole name.
         is_own = name not in commands.commands() and name in dict(own_commands.completions(self))
-        found = None if is_own else commands.found(name)
+        found = None if is_own else commands.find_command(name)
         try:
             if found is None:
                 await self._unknown(name, rest)
@@ -441,8 +441,8 @@ class Chat:
         if await own_commands.start(self, name, rest):
             self._put_back()
         elif any(one == name for one, _ in self.skills()):
-            self.heard(f"Use the skill {name}{': ' if rest else '.'}{rest}")
-        elif file := own_commands.untrusted(self, name):
+            self.submit_line(f"Use the skill {name}{': ' if rest else '.'}{rest}")
+        elif file := own_commands.find_untrusted(self, name):
             self.note(f"/{name} is in {file}, which is not trusted: look at it, then `ferrule permissions trust`.")
         else:
             self.note(commands.unknown(name))
@@ -458,15 +458,15 @@ class Chat:
             return []
         return [(one.name, one.description) for one in found if one.for_user and one.for_model]
 
-    def _composed(self, text: str) -> None:
+    def _on_line(self, text: str) -> None:
         """The user has sent this from the composer."""
         own = bang.split(text) if self.front.composes else None
         if own is not None and self._is_open and self.session.agent.is_running:
             self._beside_it(self._bang(text, *own))
         else:
-            self.heard(text, is_typed=self.front.composes)
+            self.submit_line(text, is_typed=self.front.composes)
 
-    def heard(self, text: str, *, is_typed: bool = False) -> None:
+    def submit_line(self, text: str, *, is_typed: bool = False) -> None:
         """A line was sent, or stands for what was."""
         if not self._is_open or not self.session.agent.is_running:
             self._typed.put_nowait((text, is_typed))
@@ -480,7 +480,7 @@ class Chat:
 
     def _beside(self, name: str, rest: str) -> None:
         """A command while the agent works."""
-        found = commands.found(name)
+        found = commands.find_command(name)
         if found is not None and found.run is commands.leave:
             self.front.leave()
         elif found is None or found.while_running or (found.looks_alone and not rest):
@@ -495,7 +495,7 @@ class Chat:
 
     def _rewind(self) -> None:
         if self._is_open and not self.session.agent.is_running:
-            self.heard("/rewind")
+            self.submit_line("/rewind")
 
     def _next_mode(self) -> str:
         """The permission mode after this one, inside the running session."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ferrule.agent.attachments import words_of_parts
 from ferrule.checkpoints.rewind import command_words, entry_words, files_of, names_of
-from ferrule.cli.rewind import MOST_PROMPTS, RewindPoint, done_words, listed, preview_rows, previewed
+from ferrule.cli.rewind import MOST_PROMPTS, RewindPoint, describe_rewind, list_points, preview_rewind, preview_rows
 from ferrule.cli.talk.text import BLANK, diff_lines, line, sentence, whole_rows
 from ferrule.cli.talk.theme import NAMES, THEMES, remember_theme
 from ferrule.cli.talk.theme import NAMES as THEME_NAMES
@@ -27,7 +27,7 @@ from ferrule.files.ledger import fingerprint
 from ferrule.files.text import is_binary
 from ferrule.models.catalog import SHORT, remember_model
 from ferrule.models.hosts import ROWS
-from ferrule.permissions.decision import named
+from ferrule.permissions.decision import parse_mode
 from ferrule.system.folder import is_regular, read_all
 from ferrule.tools.threads.thread import when
 
@@ -74,7 +74,7 @@ def split(text: str) -> tuple[str, str] | None:
     return None if "/" in name else (name, rest[0] if rest else "")
 
 
-def found(name: str) -> SlashCommand | None:
+def find_command(name: str) -> SlashCommand | None:
     """By its name, or by the beginning of only one."""
     known = commands()
     name = {"quit": "exit", "new": "clear", "mode": "permissions"}.get(name.lower(), name.lower())
@@ -227,7 +227,7 @@ async def tools(chat: "Chat", _: str) -> Next:
 
 async def diff(chat: "Chat", rest: str) -> Next:
     engine = chat.session.engine
-    texts = await asyncio.to_thread(changes, engine.need(Journal), engine.jail.shown, rest, engine.bytes_before)
+    texts = await asyncio.to_thread(changes, engine.need(Journal), engine.jail.display_path, rest, engine.bytes_before)
     rows = [row for text in texts for row in text.rstrip("\n").split("\n")]
     chat.say(BLANK, *whole_rows(rows[:_MOST_DIFF_ROWS], "  ", chat.front.width))
     if not rows:
@@ -247,11 +247,11 @@ _MOST_RULES = 40
 async def model(chat: "Chat", rest: str) -> Next:
     """In place: the conversation goes on with another one."""
     agent = chat.session.agent
-    if not rest and not (rest := await _picked(chat)):
+    if not rest and not (rest := await _pick_model(chat)):
         return None
     chosen = await asyncio.to_thread(chat.session.load, rest)  # a recording or a model's file is read for it
     agent.use(chosen)
-    chat.tally.switched(agent.thread, chosen.name)
+    chat.tally.switch_model(agent.thread, chosen.name)
     chat.note(f"The model is {chosen.name} from now on.")
 
     with contextlib.suppress(ConfigError):  # a state folder that cannot be written ends nothing
@@ -259,7 +259,7 @@ async def model(chat: "Chat", rest: str) -> Next:
     return None
 
 
-async def _picked(chat: "Chat") -> str:
+async def _pick_model(chat: "Chat") -> str:
     """The name of a model that is chosen from a list; empty where it stays as it is."""
     from ferrule.cli.talk.inventory import NO_MODELS, choices  # for who looks for one
 
@@ -282,11 +282,13 @@ async def _picked(chat: "Chat") -> str:
 
 def model_names(chat: "Chat") -> list[str]:
     """What a model's name can be, or begin with, for completion."""
-    from ferrule.cli.talk.inventory import known, usable  # for who completes
+    from ferrule.cli.talk.inventory import list_model_names, usable  # for who completes
 
     settings = chat.session.engine.settings.models
     return list(
-        dict.fromkeys((*SHORT, *settings.roles, *known(settings, usable(settings), {}), *(f"{h}:" for h in ROWS)))
+        dict.fromkeys(
+            (*SHORT, *settings.roles, *list_model_names(settings, usable(settings), {}), *(f"{h}:" for h in ROWS))
+        )
     )
 
 
@@ -299,7 +301,7 @@ async def dialect(chat: "Chat", rest: str) -> Next:
     if rest not in FAMILIES:
         chat.note(f"There is no dialect {rest}. The dialects are {', '.join(FAMILIES)}.")
         return None
-    return None if rest == now else SessionRestart(resume=chat.going_on(), dialect=rest)
+    return None if rest == now else SessionRestart(resume=chat.resume_id(), dialect=rest)
 
 
 async def permissions(chat: "Chat", rest: str) -> Next:
@@ -311,7 +313,7 @@ async def permissions(chat: "Chat", rest: str) -> Next:
         _show_rules(chat)
         return None
 
-    wanted = named(rest).name
+    wanted = parse_mode(rest).name
     if wanted == "plan":
         session.set_mode(wanted)
         chat.note("Plan mode is on: only reading works. /plan ends it.")
@@ -343,14 +345,14 @@ async def plan(chat: "Chat", rest: str) -> Next:
     """On or off; with a task behind it on, and the task is what is planned."""
     planning = chat.session.engine.need(Planning)
     if rest:
-        chat.heard(rest)
+        chat.submit_line(rest)
     if planning.is_on and rest:
         chat.note("Plan mode is on already.")
     elif planning.is_on:
         chat.note(f"Plan mode is off; the permission mode is {planning.leave()}.")
     else:
         entered = planning.enter()
-        where = chat.session.engine.jail.shown(entered.path)
+        where = chat.session.engine.jail.display_path(entered.path)
         chat.note(f"Plan mode is on: only reading works, and the plan goes to {where}. /plan ends it.")
     return None
 
@@ -382,7 +384,7 @@ async def _step(chat: "Chat", rest: str, which: str) -> Next:
     if len(rows) > _STEERING_MOST_DIFF_ROWS:
         more = len(rows) - _STEERING_MOST_DIFF_ROWS
         chat.say(line(("dim", f"  … {more:,} more line{'s' * (more > 1)}")))
-    chat.note(f"{did(which, done)}: {entry_words(done.entry, engine.jail.shown)}.")
+    chat.note(f"{did(which, done)}: {entry_words(done.entry, engine.jail.display_path)}.")
     for note in done.notes:
         chat.note(note)
     if done.is_nothing:
@@ -390,7 +392,7 @@ async def _step(chat: "Chat", rest: str, which: str) -> Next:
     step = "undone" if which == "undo" else "redone"
     is_own = engine.need(Journal).wrote(done.entry)
     chat.session.agent.steer(
-        f"[The user has {step} {_what(done.entry, engine.jail.shown, is_own=is_own)}.]", by_user=False
+        f"[The user has {step} {_what(done.entry, engine.jail.display_path, is_own=is_own)}.]", by_user=False
     )
     return None
 
@@ -413,7 +415,7 @@ async def _is_wanted(chat: "Chat", path: str | None) -> bool:
     if not undoable or engine.need(Journal).wrote(undoable[-1]):
         return True
     last = undoable[-1]
-    chat.note(f"This session did not write it: {entry_words(last, engine.jail.shown)}, {when(last.time)}.")
+    chat.note(f"This session did not write it: {entry_words(last, engine.jail.display_path)}, {when(last.time)}.")
     key = await chat.stoppable(chat.front.key("Undo it all the same?", [("y", "es"), ("n", "o")]))
     return bool(key == "y")
 
@@ -538,7 +540,7 @@ def _before(
     if file is None:
         return None if node is None else _before_command(now, node, entry, kept)
     try:
-        raw, fits = _taken_back(now, file, journal.payload(entry), entry)
+        raw, fits = _revert_change(now, file, journal.payload(entry), entry)
     except DamagedError:
         return _Earlier(now, _FOREIGN)
     return _Earlier(raw, "" if fits else _FOREIGN)
@@ -565,7 +567,9 @@ def _before_command(
     return unknown if raw is None else _Earlier(raw)
 
 
-def _taken_back(now: bytes | None, file: FileChange, payload: bytes, entry: JournalEntry) -> tuple[bytes | None, bool]:
+def _revert_change(
+    now: bytes | None, file: FileChange, payload: bytes, entry: JournalEntry
+) -> tuple[bytes | None, bool]:
     """What the file was before this write; false where it is not what the write has left."""
     if (None if now is None else fingerprint(now)) != file.after:
         return now, False
@@ -609,11 +613,11 @@ async def rewind(chat: "Chat", rest: str) -> Next:
         return None
     agent, journal = chat.session.agent, chat.session.engine.need(Journal)
     entries = await asyncio.to_thread(journal.entries)
-    prompts = listed(agent.talk.past, entries, agent.thread)
+    prompts = list_points(agent.talk.past, entries, agent.thread)
     if not prompts:
         chat.note("Nothing was said in this conversation yet.")
         return None
-    said = rest.strip() or await _asked(chat, prompts)
+    said = rest.strip() or await _ask_prompt(chat, prompts)
     if said == BACK:
         _unrewind(chat)
     elif said:
@@ -625,7 +629,7 @@ async def rewind(chat: "Chat", rest: str) -> Next:
     return None
 
 
-async def _asked(chat: "Chat", prompts: list[RewindPoint]) -> str:
+async def _ask_prompt(chat: "Chat", prompts: list[RewindPoint]) -> str:
     """What is typed to a list of the prompts."""
     column = len(str(prompts[-1].prompt.number))
     chat.say(BLANK)
@@ -642,11 +646,11 @@ async def _asked(chat: "Chat", prompts: list[RewindPoint]) -> str:
 async def _rewind(chat: "Chat", one: RewindPoint) -> None:
     engine, number = chat.session.engine, one.prompt.number
     try:
-        preview = await previewed(engine, number)
+        preview = await preview_rewind(engine, number)
     except ToolFailure as error:
         chat.note(error.message)
         return
-    chat.say(BLANK, *(sentence(f"  {row}") for row in preview_rows(preview, engine.jail.shown)))
+    chat.say(BLANK, *(sentence(f"  {row}") for row in preview_rows(preview, engine.jail.display_path)))
     has_files, has_talk = bool(preview.changes or preview.by_hand), one.prompt.place != "gone"
     if not has_talk:
         chat.note(f"Prompt {number} was summed up, so the conversation stays as it is.")
@@ -681,10 +685,10 @@ async def _go(chat: "Chat", number: int, key: str, *, over: bool) -> None:
             return
         changed = tuple(change.path for change in done.changes)
         how = " /undo takes that back." if done.entry else ""
-        chat.note(f"{done_words(done, number)}{how}")
+        chat.note(f"{describe_rewind(done, number)}{how}")
     if key == "f":
         if changed:
-            names = names_of(changed, engine.jail.shown)
+            names = names_of(changed, engine.jail.display_path)
             agent.steer(
                 f"[The user has taken files back to what they were before an earlier message: {names}.]", by_user=False
             )

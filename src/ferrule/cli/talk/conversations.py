@@ -12,7 +12,7 @@ from ferrule.cli.talk.picker import PickerRow, Scope
 from ferrule.cli.talk.status import home_short
 from ferrule.cli.talk.text import BLANK, Line, cut, line, wide
 from ferrule.core.errors import FerruleError
-from ferrule.tools.threads.thread import Item, Thread, ThreadMetadata, counted_words, named, when
+from ferrule.tools.threads.thread import Item, Thread, ThreadMetadata, count_noun, parse_thread_id, when
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -60,8 +60,8 @@ async def resume(chat: "Chat", rest: str) -> Next:
 
 async def _by_id(chat: "Chat", name: str) -> str:
     """The conversation that an id means; empty for words. Raises `FerruleError` for an id that means none, or many."""
-    wanted = named(name)
-    found = await _ask_store(lambda store: store.meant(name), chat) if wanted else ()
+    wanted = parse_thread_id(name)
+    found = await _ask_store(lambda store: store.find_ids(name), chat) if wanted else ()
     if len(found) == 1:
         return str(found[0])
     if len(found) > 1:
@@ -103,11 +103,11 @@ def _row(about: ThreadMetadata, now: float, columns: _Columns) -> PickerRow:
     # Shown as they are: what a model or a file has called something is made harmless by `line`.
     parts = [f"{age(about.updated, now):>4}"]
     if columns.prompts:
-        parts.append(f"{counted_words(about.prompts, 'prompt'):>{columns.prompts}}")
+        parts.append(f"{count_noun(about.prompts, 'prompt'):>{columns.prompts}}")
     if columns.branch:
-        parts.append(_filled(about.branch, columns.branch))
+        parts.append(_pad_column(about.branch, columns.branch))
     if columns.folder:
-        parts.append(_filled(os.path.basename(about.workspace), columns.folder))
+        parts.append(_pad_column(os.path.basename(about.workspace), columns.folder))
     facts = [about.size, about.id[:10], *([folder] if columns.folder else []), *([f"“{last}”"] if last else [])]
     return PickerRow(
         about.id,
@@ -117,7 +117,7 @@ def _row(about: ThreadMetadata, now: float, columns: _Columns) -> PickerRow:
     )
 
 
-def _filled(text: str, columns: int) -> str:
+def _pad_column(text: str, columns: int) -> str:
     shown = cut(" ".join(text.split()), columns)
     return shown + " " * (columns - wide(shown))
 
@@ -145,7 +145,7 @@ async def threads(chat: "Chat", _: str) -> Next:
 
 
 def _thread_line(about: ThreadMetadata) -> Line:
-    facts = f"{when(about.updated)}  {about.id[:10]}  {counted_words(about.prompts, 'prompt'):>11}  "
+    facts = f"{when(about.updated)}  {about.id[:10]}  {count_noun(about.prompts, 'prompt'):>11}  "
     return line(("dim", f"  {facts}"), about.title or "(no title)")
 
 
@@ -189,7 +189,7 @@ async def rename(chat: "Chat", rest: str) -> Next:
 
 async def export(chat: "Chat", rest: str) -> Next:
     """Write this conversation into a file: Markdown, or JSON by the ending of its name."""
-    from ferrule.cli.threads import export_form, exported, write_export  # for who takes one away
+    from ferrule.cli.threads import export_form, render_export, write_export  # for who takes one away
 
     agent, folder = chat.session.agent, chat.session.engine.jail.folder
     if not agent.turns and not agent.talk.past.number:
@@ -200,7 +200,7 @@ async def export(chat: "Chat", rest: str) -> Next:
     if os.path.isdir(path):
         chat.note(f"{home_short(path)} is a folder. Name a file in it: /export {os.path.join(name, 'NAME.md')}")
         return None
-    text = await asyncio.to_thread(exported, await _whole(chat), export_form(path))
+    text = await asyncio.to_thread(render_export, await _whole(chat), export_form(path))
     over = False
     while True:
         try:

@@ -69,7 +69,7 @@ def about(values: Mapping[str, Any], cwd: str) -> str:
     return _short(_near(str(chosen), cwd))
 
 
-def described(values: Mapping[str, Any]) -> str:
+def describe_command(values: Mapping[str, Any]) -> str:
     """What the model says that a command is for."""
     said = values.get("description")
     return _short(said) if isinstance(said, str) and _is_command(values) else ""
@@ -99,7 +99,7 @@ def outcome(reply: Reply, exit_code: int | None = None) -> Outcome:
     """How it went; a command is told by its exit code, a failure by all that it says: its end is the advice."""
     if reply.status in _STOPPED and (reply.error is None or reply.error.error_code not in _REFUSED_UNASKED):
         return Outcome(False, _STOPPED[reply.status])
-    if exit_code is not None and reply.status in {"done", "error"} and checked(reply) is None:
+    if exit_code is not None and reply.status in {"done", "error"} and parse_checks(reply) is None:
         return Outcome(exit_code == 0, f"exit {exit_code}")
     if reply.error is not None:
         return Outcome(False, reply.error.message.strip())
@@ -109,7 +109,7 @@ def outcome(reply: Reply, exit_code: int | None = None) -> Outcome:
     if isinstance(result, list):
         return Outcome(True, _count(len(result), "part"))
     text = result if isinstance(result, str) else ""
-    if (checks := checked(reply)) is not None:
+    if (checks := parse_checks(reply)) is not None:
         return checks
     # The end of a long output says how it went; the search must not walk through all of it.
     found = _exit().findall(text[-600:] if len(text) > 1200 else text)
@@ -140,14 +140,14 @@ def _left() -> re.Pattern[str]:
     )
 
 
-def checked(reply: Reply) -> Outcome | None:
+def parse_checks(reply: Reply) -> Outcome | None:
     """How the project's checks went, where it is they that were run: a call that found something wrong did its work."""
     text = reply.result if reply.ok and isinstance(reply.result, str) else ""
     found = _CHECKS.match(text)
     return None if found is None else Outcome(not _WRONG.search(found[1]), found[0].rstrip("."))
 
 
-def noticed(reply: Reply) -> list[str]:
+def find_new_errors(reply: Reply) -> list[str]:
     """The errors that a language server sees since the call, as rows."""
     told = [note for note in reply.notes if note.startswith("New errors")]
     return [row for note in told for row in note.splitlines() if row.strip()]
@@ -168,7 +168,7 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-def changed(values: Mapping[str, Any], done: Done, cwd: str) -> list[str]:
+def render_changes(values: Mapping[str, Any], done: Done, cwd: str) -> list[str]:
     """What a call has changed, as the rows of a diff; nothing where it changed no text, or not that one can see.
 
     With line numbers where the files are known as they were and as they are.
@@ -177,14 +177,14 @@ def changed(values: Mapping[str, Any], done: Done, cwd: str) -> list[str]:
     if not reply.ok or not reply.track_files:
         return []
     if done.edits and not any(edit.left_out for edit in done.edits):
-        return _numbered(done.edits, cwd)
+        return _render_edits(done.edits, cwd)
     if isinstance(reply.result, Mapping) and isinstance(reply.result.get("diff"), str):
         rows = reply.result["diff"].rstrip("\n").split("\n")
         return [row for row in rows if not row.startswith(("diff ", "index ", "--- ", "+++ ", "```"))]
-    return wished(values)
+    return render_edit_input(values)
 
 
-def _numbered(edits: Sequence[FileEdit], cwd: str) -> list[str]:
+def _render_edits(edits: Sequence[FileEdit], cwd: str) -> list[str]:
     from ferrule.permissions.question import rows
 
     files = tuple(Previewed(edit.path, _raw(edit.old), _raw(edit.new)) for edit in edits)
@@ -195,7 +195,7 @@ def _raw(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 
-def wished(values: Mapping[str, Any]) -> list[str]:
+def render_edit_input(values: Mapping[str, Any]) -> list[str]:
     """What the arguments of an edit say that shall become of a text."""
     old, new, content, patch, edits = (values.get(name) for name in ("old", "new", "content", "patch", "edits"))
     if isinstance(content, str):
@@ -309,7 +309,7 @@ def busy(what: str, took_seconds: float, now: float) -> Line:
     return line(("magenta", f"{spinner} "), ("dim", f"{what} · {seconds(took_seconds)}"))
 
 
-def queued(text: str) -> Line:
+def render_queued(text: str) -> Line:
     """That something was sent, and is not heard yet."""
     return line(("cyan", "  ↳ queued: "), ("dim", text))
 
@@ -395,7 +395,7 @@ _REASONS = {
 }
 
 
-def ended(event: Ended, took_seconds: float) -> list[Line]:
+def render_end(event: Ended, took_seconds: float) -> list[Line]:
     """One dim line where something is to be said; more where it went wrong."""
     if event.reason == "error":
         rows = [
@@ -426,7 +426,7 @@ _LOOKED_CHARS = 200_000
 _INDENT = "    "
 
 
-def printed_rows(output: str, *, failed: bool, lines: int | None = None, whole: str = "") -> list[Line]:
+def render_output(output: str, *, failed: bool, lines: int | None = None, whole: str = "") -> list[Line]:
     """The last lines of an output; of a failure more of them, and before them the errors that stand above.
 
     `lines` is how many it has in all, where more were printed than are kept; `whole` says what shows them.
@@ -477,7 +477,7 @@ def todo_rows(todos: Sequence[TodoItem]) -> list[Line]:
     ]
 
 
-def changed_todo(values: Mapping[str, Any], todos: Sequence[TodoItem]) -> str:
+def describe_todo(values: Mapping[str, Any], todos: Sequence[TodoItem]) -> str:
     """What a call says of one todo, such as `Write the test → completed`; nothing where it is about none."""
     number, status = values.get("todo_id"), values.get("status")
     if not isinstance(number, str):
@@ -565,9 +565,9 @@ class ChatTranscript:
         self._last = "blank"
 
     @property
-    def unfinished(self) -> str:
+    def open_block(self) -> str:
         """The block that the model is writing."""
-        return self._blocks.unfinished
+        return self._blocks.open_block
 
     @property
     def is_running(self) -> bool:
@@ -580,11 +580,11 @@ class ChatTranscript:
         so_far = [FullOutput(f"{_head(row)}\n\n{_RUNS}", "\n".join(row.rows), None) for row in reversed(running)]
         return [*so_far, *self._wholes]
 
-    def seen(self, call_id: str) -> None:
+    def mark_seen(self, call_id: str) -> None:
         """The user was shown what this call would change."""
         self._shown.add(call_id)
 
-    def asked(self, call_id: str, is_asked: bool) -> None:  # noqa: FBT001 - as `InPerson` tells it
+    def mark_asked(self, call_id: str, is_asked: bool) -> None:  # noqa: FBT001 - as `InPerson` tells it
         """A question about the call waits for the user, or is answered."""
         for key, row in self._calls.items():
             if key[1] == call_id:
@@ -604,20 +604,20 @@ class ChatTranscript:
             self._waiting = ""  # it answers
         match event:
             case told.Spoke():
-                return [*self._thought_over(), *self._said(self._blocks.feed(event.text))]
+                return [*self._end_thinking(), *self._add_blocks(self._blocks.feed(event.text))]
             case told.Thought():
                 if self._thinking_since is None:
                     self._thinking_since = self._clock()
                 self._thought += event.text
             case told.Calling():
                 self._calls[event.thread, event.id] = CallRow(event.name, since=self._clock())
-                return self._spoken()
+                return self._end_answer()
             case told.TurnEnded():
-                return self._spoken()
+                return self._end_answer()
             case told.Called():
                 return self._of_call(event.thread, event.call)
             case told.Ended():
-                return self._ended(event)
+                return self._on_end(event)
             case _:
                 return self._beside(event)
         return []
@@ -626,22 +626,22 @@ class ChatTranscript:
         """What is not the model's answer and not a call."""
         match event:
             case told.Retrying():
-                return self._retrying(event)
+                return self._on_retry(event)
             case told.ChildBegan():
                 self._begin(event)
             case told.ChildEnded():
-                return self._child_ended(event)
+                return self._on_child_end(event)
             case told.Steered():
-                return self._steered(event)
-        return self._noticed(event)
+                return self._on_steered(event)
+        return self._on_notice(event)
 
-    def _steered(self, event: told.Steered) -> list[Piece]:
+    def _on_steered(self, event: told.Steered) -> list[Piece]:
         if event.text not in self.queued:
             return []  # nobody typed it
         self.queued.remove(event.text)
-        return [*self._spoken(), *self._apart("user", sentence(("cyan bold", "> "), ("bold", event.text)))]
+        return [*self._end_answer(), *self._apart("user", sentence(("cyan bold", "> "), ("bold", event.text)))]
 
-    def _noticed(self, event: told.AgentEvent) -> list[Piece]:
+    def _on_notice(self, event: told.AgentEvent) -> list[Piece]:
         """What is worth one dim line."""
         if isinstance(event, told.Compacted):
             what = "summed up" if event.kind == "summary" else "made smaller (old outputs left out)"
@@ -651,11 +651,11 @@ class ChatTranscript:
             return self._apart("note", sentence(("yellow", "  ! "), ("dim", event.sentence)))
         return []
 
-    def warned(self, text: str) -> list[Piece]:
+    def render_warning(self, text: str) -> list[Piece]:
         """A sentence that the user should read, and which is no event."""
         return self._apart("note", sentence(("yellow", "  ! "), ("dim", text)))
 
-    def _retrying(self, event: told.Retrying) -> list[Piece]:
+    def _on_retry(self, event: told.Retrying) -> list[Piece]:
         self._blocks.drop()
         self._thought, self._thinking_since = "", None
         self._calls = {key: row for key, row in self._calls.items() if key[0] != event.thread or row.is_complete}
@@ -671,11 +671,11 @@ class ChatTranscript:
             case told.ChildBegan():
                 self._begin(event)
             case told.ChildEnded():
-                return self._child_ended(event)
+                return self._on_child_end(event)
             case told.Called() if isinstance(event.call, calls.Reported):
                 return self._of_call(event.thread, event.call)
             case told.Warned() | told.Compacted():
-                return self._noticed(event) if isinstance(event, told.Warned) else []
+                return self._on_notice(event) if isinstance(event, told.Warned) else []
         if child is not None:
             self._children[event.thread] = child.after(event, self.cwd)
         return []
@@ -685,7 +685,7 @@ class ChatTranscript:
             event.name, event.description, event.thread, event.call_id, since=self._clock()
         )
 
-    def _child_ended(self, event: told.ChildEnded) -> list[Piece]:
+    def _on_child_end(self, event: told.ChildEnded) -> list[Piece]:
         child = self._children.pop(event.child, None)
         if child is None:
             return []
@@ -711,7 +711,7 @@ class ChatTranscript:
                 row = msgspec.structs.replace(
                     row,
                     about=about(event.arguments, self.cwd),
-                    described=described(event.arguments),
+                    described=describe_command(event.arguments),
                     input=event.arguments,
                     is_complete=True,
                 )
@@ -728,21 +728,23 @@ class ChatTranscript:
                 refused = event.reply.error.absolute_path if event.reply.error is not None else None
                 if not row.about and refused:  # it was refused before it was understood; the file is known all the same
                     row = msgspec.structs.replace(row, about=about({"path": refused}, self.cwd))
-                return self._call_ended(row, event)
+                return self._on_call_end(row, event)
         self._calls[key] = row
-        return self._spoken()
+        return self._end_answer()
 
-    def _call_ended(self, row: CallRow, event: calls.Done) -> list[Piece]:
-        row = msgspec.structs.replace(row, about=changed_todo(row.input, self._todos) or row.about)
-        diff = changed(row.input, event, self.cwd)
+    def _on_call_end(self, row: CallRow, event: calls.Done) -> list[Piece]:
+        row = msgspec.structs.replace(row, about=describe_todo(row.input, self._todos) or row.about)
+        diff = render_changes(row.input, event, self.cwd)
         # Of a command that was stopped, what was seen of it does not go away.
         output = event.output or ("\n".join(row.rows) if event.exit_code is None and not event.reply.ok else "")
         whole = FullOutput(_head(row), "\n".join(diff) or output or event.reply.text, event.reply.output_id)
         self._wholes.appendleft(whole)
         out = self._apart("tool", *call_done(row, event, tally(diff)))
         out += [line("  ", *child) for child in row.children]
-        out += printed_rows(output, failed=bool(event.exit_code), lines=event.reply.lines, whole=_EXPAND * self.expands)
-        out += [line(("red", f"    {each}")) for each in noticed(event.reply)]
+        out += render_output(
+            output, failed=bool(event.exit_code), lines=event.reply.lines, whole=_EXPAND * self.expands
+        )
+        out += [line(("red", f"    {each}")) for each in find_new_errors(event.reply)]
         out += [TerminalPicture(part) for part in event.reply.content if isinstance(part, Image)]
         if event.id in self._shown:
             self._shown.discard(event.id)
@@ -753,14 +755,14 @@ class ChatTranscript:
             out.append(line(("dim", f"    … {more:,} more line{'s' * (more > 1)}, /diff shows all")))
         return out
 
-    def _said(self, blocks: list[str]) -> list[Piece]:
+    def _add_blocks(self, blocks: list[str]) -> list[Piece]:
         out: list[Piece] = []
         for block in blocks:
             out += [BLANK, Prose(block)] if self._last != "blank" else [Prose(block)]
             self._last = "prose"
         return out
 
-    def _thought_over(self) -> list[Piece]:
+    def _end_thinking(self) -> list[Piece]:
         if self._thinking_since is None:
             return []
         took, text = self._clock() - self._thinking_since, self._thought.strip()
@@ -768,16 +770,16 @@ class ChatTranscript:
         if not text:
             return []
         if self.whole_thinking:
-            return [*([BLANK] if self._last != "blank" else []), *self._marked("prose", Prose(text, dim=True))]
+            return [*([BLANK] if self._last != "blank" else []), *self._mark_last("prose", Prose(text, dim=True))]
         first = next(row for row in text.split("\n") if row.strip()).strip(" *#").replace("**", "")
         return self._apart("note", line(("dim", f"  ✻ Thought for {seconds(took)}: {first}")))
 
-    def _spoken(self) -> list[Piece]:
+    def _end_answer(self) -> list[Piece]:
         """The answer is over, or goes on with calls: nothing of it stays unfinished."""
-        return [*self._thought_over(), *self._said(self._blocks.end())]
+        return [*self._end_thinking(), *self._add_blocks(self._blocks.end())]
 
-    def _ended(self, event: told.Ended) -> list[Piece]:
-        out = self._spoken()
+    def _on_end(self, event: told.Ended) -> list[Piece]:
+        out = self._end_answer()
         for row in self._calls.values():
             out += self._apart("tool", line(("red", "  ✗ "), ("bold", row.name), f" {row.about}", ("dim", "  stopped")))
         took = self._clock() - (self._since if self._since is not None else self._clock())
@@ -786,7 +788,7 @@ class ChatTranscript:
             name: child for name, child in self._children.items() if (child.parent, child.call_id) not in self._calls
         }
         self._calls, self._since, self._waiting = {}, None, ""
-        out += [piece for one in ended(event, took) for piece in self._apart("end", one)]
+        out += [piece for one in render_end(event, took) for piece in self._apart("end", one)]
         self._last = "prose" if out or self._last != "blank" else "blank"
         return out
 
@@ -797,16 +799,16 @@ class ChatTranscript:
         self._last = kind
         return out
 
-    def _marked(self, kind: str, *pieces: Piece) -> list[Piece]:
+    def _mark_last(self, kind: str, *pieces: Piece) -> list[Piece]:
         self._last = kind
         return list(pieces)
 
     @property
     def is_after_tools(self) -> bool:
         """Was the last that was printed a call, so that those that run belong below it?"""
-        return self._last in {"tool", "blank"} and not self.unfinished
+        return self._last in {"tool", "blank"} and not self.open_block
 
-    def printed(self, kind: str = "blank") -> None:
+    def mark_printed(self, kind: str = "blank") -> None:
         """Something else was printed, of this kind."""
         self._last = kind
 
@@ -832,9 +834,9 @@ class ChatTranscript:
         if self._since is not None:
             rows += todo_rows(self._todos)
         if self._since is not None and not any(row.is_asked for row in self._calls.values()):
-            what = self._waiting or ("working" if self._calls else "thinking" if not self.unfinished else "writing")
+            what = self._waiting or ("working" if self._calls else "thinking" if not self.open_block else "writing")
             rows.append(busy(what, now - self._since, now))
-        return [*rows, *map(queued, self.queued)]
+        return [*rows, *map(render_queued, self.queued)]
 
 
 def _head(row: CallRow) -> str:

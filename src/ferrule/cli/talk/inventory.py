@@ -25,7 +25,7 @@ from ferrule.models.keys import stored_key
 from ferrule.models.model import ModelError
 from ferrule.permissions.ask import visible
 from ferrule.sandbox.confinement import Confinement
-from ferrule.system.proc import listening
+from ferrule.system.proc import find_listeners
 from ferrule.system.tasks import Task, Tasks
 from ferrule.tools.skills.skills import Skills
 from ferrule.tools.todos.store import Todos, todo_lines
@@ -110,9 +110,9 @@ def _why(state: "ServerState") -> str:
         return f"It is {_STATES[state.state][1]} in {home_short(state.source)}."
     parts = []
     if state.withheld:
-        parts.append(f"Withheld, for they are new or changed: {_named(state.withheld)}.")
+        parts.append(f"Withheld, for they are new or changed: {_join_names(state.withheld)}.")
     if state.quarantined:
-        parts.append(f"Not usable: {_named([f'{name} ({why})' for name, why in state.quarantined])}.")
+        parts.append(f"Not usable: {_join_names([f'{name} ({why})' for name, why in state.quarantined])}.")
     if state.is_guidance_withheld:
         parts.append("Its instructions are withheld, for they were not approved as they are.")
     if parts and (state.withheld or state.is_guidance_withheld):
@@ -120,7 +120,7 @@ def _why(state: "ServerState") -> str:
     return " ".join(parts)
 
 
-def _named(names: Any) -> str:
+def _join_names(names: Any) -> str:
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
@@ -140,7 +140,7 @@ def _one(chat: "Chat", servers: "Servers", state: "ServerState") -> None:
     chat.say(sentence(("dim", f"  {state.transport}, from the {state.layer}: {home_short(state.source)}")))
     if why := _why(state):
         chat.say(sentence(("yellow", f"  {why}")))
-    tools = [cast("McpTool", one) for one in servers.known().tools if one.origin == state.name]
+    tools = [cast("McpTool", one) for one in servers.source_tools().tools if one.origin == state.name]
     column = max((len(one.tool) for one in tools), default=0)
     for one in tools[:_MOST_TOOLS]:
         first = (one.words or "").strip().partition("\n")[0]
@@ -195,10 +195,10 @@ async def agents(chat: "Chat", _: str) -> Next:
     for name in names:
         kind = kinds.get(name)
         model = model_name(kind, roles, own)
-        where = home_short(session.engine.jail.shown(described[name].file)) if name in described else "built in"
+        where = home_short(session.engine.jail.display_path(described[name].file)) if name in described else "built in"
         if name in described and name in BUILT_IN:
             where += ", in the place of the one that is built in"
-        tools = "all tools" if kind.tools is None else _named([str(tool) for tool in kind.tools])
+        tools = "all tools" if kind.tools is None else _join_names([str(tool) for tool in kind.tools])
         held = " · only reads" if kind.mode == "plan" else ""
         chat.say(line(("cyan", f"  {name:<{column}}  "), model or f"{own} (the session's)", ("dim", f"  {where}")))
         chat.say(sentence(("dim", f"    {kind.description}")))
@@ -224,7 +224,9 @@ async def skills(chat: "Chat", _: str) -> Next:
     column = max((len(one.name) for one in every), default=0)
     for one in every:
         where = (
-            f"server {one.place}" if one.layer == "server" else home_short(chat.session.engine.jail.shown(one.folder))
+            f"server {one.place}"
+            if one.layer == "server"
+            else home_short(chat.session.engine.jail.display_path(one.folder))
         )
         marks = [where]
         marks += (
@@ -288,7 +290,7 @@ def values(chat: "Chat") -> list[str]:
 async def _show(chat: "Chat") -> None:
     engine = chat.session.engine
     commands, agents = engine.need(Tasks).list(), _agents(chat)
-    rows: list[Line] = [*map(_task, commands), *map(_worked, agents)]
+    rows: list[Line] = [*map(_task, commands), *map(_agent_line, agents)]
     if rows:
         how = "/tasks ID shows what one has printed"
         is_running = any(not one.running.ended for one in commands) or any(one.status == "running" for one in agents)
@@ -315,7 +317,7 @@ def _maybe(need: Callable[[], T]) -> T | None:
 
 def _task(task: Task) -> Line:
     style = _STYLES.get(task.status, "red")
-    code = task.running.finished().exit_code if task.running.ended else None
+    code = task.running.result().exit_code if task.running.ended else None
     how = f" · exit {code}" if code is not None else ""
     return line(
         (style, f"  {task.status:<10}"),
@@ -331,14 +333,14 @@ def _command(task: Task) -> str:
     return " ".join(task.command.split())
 
 
-def _worked(one: Worked) -> Line:
+def _agent_line(one: Worked) -> Line:
     style = _STYLES.get(one.status, "red")
     facts = f"  {one.turns} answers · {tokens(one.input_tokens + one.output_tokens)} tokens · {seconds(one.seconds)}"
     words = f"{one.name} {one.description}".rstrip()
     return line((style, f"  {one.status:<10}"), f"{one.id}  ", ("give", words), ("dim", facts))
 
 
-def _found(chat: "Chat", name: str) -> Task | Worked | None:
+def _find_task(chat: "Chat", name: str) -> Task | Worked | None:
     """By its id, or by the beginning of only one; a note says where there is none."""
     every: dict[str, Task | Worked] = {one.id: one for one in chat.session.engine.need(Tasks).list()}
     every |= {one.id: one for one in _agents(chat)}
@@ -354,7 +356,7 @@ def _found(chat: "Chat", name: str) -> Task | Worked | None:
 
 
 async def _print(chat: "Chat", name: str) -> None:
-    found = _found(chat, name)
+    found = _find_task(chat, name)
     if isinstance(found, Task):
         await chat.front.page(_output(found))
     elif found is not None:
@@ -365,7 +367,7 @@ async def _print(chat: "Chat", name: str) -> None:
 
 def _output(task: Task) -> Iterator[str]:
     """The command and all that it has printed: its log where it has one, else what is kept of it."""
-    finished = task.running.finished()
+    finished = task.running.result()
     how = "it runs" if not task.running.ended else f"exit {finished.exit_code}"
     yield f"{task.id}  {task.command}\n{task.cwd} · {how} · {seconds(task.took_seconds)}\n\n"
     whole = 0
@@ -379,7 +381,7 @@ def _output(task: Task) -> Iterator[str]:
 
 
 async def _stop(chat: "Chat", name: str) -> None:
-    found = _found(chat, name)
+    found = _find_task(chat, name)
     if isinstance(found, Task):
         did = await chat.session.engine.need(Tasks).stop(found)
         label = _command(found)
@@ -412,8 +414,8 @@ async def ports(chat: "Chat", _: str) -> Next:
     """Where commands of the session listen, who opened it, and how the user reaches it."""
     engine = chat.session.engine
     running = [one for one in engine.need(Tasks).list() if not one.running.ended]
-    opened = await asyncio.to_thread(_opened, [(task, task.running.pids()) for task in running])
-    machine = _maybe(lambda: engine.need(Confinement).begun_machine)
+    opened = await asyncio.to_thread(_map_ports, [(task, task.running.pids()) for task in running])
+    machine = _maybe(lambda: engine.need(Confinement).machine_or_none)
     inside = {} if machine is None else {one.port: str(one) for one in machine.listeners()}
     forwarded = set() if machine is None else set(machine.forwarded)
     every = {**{port: f"{host}:{port}" for port, (host, _) in opened.items()}, **inside}
@@ -437,9 +439,9 @@ async def ports(chat: "Chat", _: str) -> Next:
     return None
 
 
-def _opened(running: Iterable[tuple[Task, list[int]]]) -> dict[int, tuple[str, Task]]:
+def _map_ports(running: Iterable[tuple[Task, list[int]]]) -> dict[int, tuple[str, Task]]:
     """Port → where it is open, and the task that has opened it."""
-    return {port: (host, task) for task, pids in running for port, host in listening(pids).items()}
+    return {port: (host, task) for task, pids in running for port, host in find_listeners(pids).items()}
 
 
 _LIST_SECONDS = 10.0
@@ -455,12 +457,12 @@ async def choices(settings: "Models", now: "Model") -> tuple[list[PickerRow], Sc
     hosts, here = await asyncio.gather(
         asyncio.to_thread(usable, settings), asyncio.to_thread(models_here, settings, os.environ)
     )
-    names = known(settings, hosts, here)
+    names = list_model_names(settings, hosts, here)
     if now.name not in names:
         names.insert(0, now.name)
 
     async def rows() -> list[PickerRow]:
-        listed = await asyncio.gather(*(_listed(host, settings) for host in hosts))
+        listed = await asyncio.gather(*(_list_host_models(host, settings) for host in hosts))
         all_of_them = [name for several in listed for name in several]
         local = [f"{host}:{name}" for host, several in here.items() for name in several]
         return [_row(name, settings, now) for name in dict.fromkeys((*local, *all_of_them))]
@@ -483,7 +485,7 @@ def usable(settings: "Models") -> list[Host]:
     return found
 
 
-def known(settings: "Models", hosts: Iterable[Host], here: dict[str, list[str]]) -> list[str]:
+def list_model_names(settings: "Models", hosts: Iterable[Host], here: dict[str, list[str]]) -> list[str]:
     """Whole names: what the settings name, the models of this machine, and those of the catalog at each host."""
     names = [name for name in (settings.default, *settings.roles.values()) if ":" in name]
     names += [f"{host}:{name}" for host, several in here.items() for name in several]
@@ -534,7 +536,7 @@ def _row(name: str, settings: "Models", now: "Model") -> PickerRow:
 _LOCAL = frozenset({"ollama", "llamacpp", "vllm", "lmstudio", "local"})
 
 
-async def _listed(host: Host, settings: "Models") -> list[str]:
+async def _list_host_models(host: Host, settings: "Models") -> list[str]:
     """What a host says that it has; nothing where it does not answer in time."""
     from ferrule.models.http import HttpModel  # for who asks hosts
 

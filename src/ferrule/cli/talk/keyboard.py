@@ -25,7 +25,7 @@ from prompt_toolkit.keys import Keys
 
 from ferrule.cli.talk.picker import Picker, PickerRow, Scope
 from ferrule.cli.talk.screen import TWICE_SECONDS, ChatScreen
-from ferrule.cli.talk.text import BLANK, line, visible_rows, wrapped
+from ferrule.cli.talk.text import BLANK, line, visible_rows, wrap_text
 from ferrule.permissions.ask import visible
 
 if TYPE_CHECKING:
@@ -76,11 +76,11 @@ class Presses:
         self._is_armed = self._is_armed or now - self._last >= _QUIET_SECONDS
         self._last = now
 
-    def typed(self) -> None:
+    def on_key(self) -> None:
         """A key was pressed that is no answer: whoever types words means none of their letters as one."""
         self._is_armed = False
 
-    def sent(self) -> None:
+    def on_send(self) -> None:
         """A line was sent: what was typed before is over."""
         self._last = float("-inf")
 
@@ -95,18 +95,18 @@ def bindings(screen: "ChatScreen", presses: Presses) -> KeyBindings:
     # Not the answer to a question of ours, but the one key that no handler takes for typing.
     ANSI_SEQUENCES.update({FOCUS_IN: Keys.CPRResponse, FOCUS_OUT: Keys.CPRResponse})
     asked = Condition(lambda: bool(screen.wants) and presses.is_armed)
-    _answering(keys, screen, asked, presses.typed)
-    _writing(keys, screen, ~asked & ~is_searching, presses.sent)
-    _completing(keys, screen)
-    _escaping(keys, screen, presses.twice())
-    _steering(keys, screen)
-    _stopping(keys, screen, presses.twice())
+    _bind_answers(keys, screen, asked, presses.on_key)
+    _bind_input(keys, screen, ~asked & ~is_searching, presses.on_send)
+    _bind_completion(keys, screen)
+    _bind_escape(keys, screen, presses.twice())
+    _bind_controls(keys, screen)
+    _bind_stop(keys, screen, presses.twice())
     keys.add("c-o", filter=~is_searching)(lambda _: screen.on_expand())
-    _picking(keys, screen, presses)
+    _bind_picker(keys, screen, presses)
     return keys
 
 
-def _answering(keys: KeyBindings, screen: "ChatScreen", asked: Filter, typed: Callable[[], None]) -> None:
+def _bind_answers(keys: KeyBindings, screen: "ChatScreen", asked: Filter, typed: Callable[[], None]) -> None:
     # Not eager: it would come before ctrl-C, before a paste, and before what the terminal itself says.
     @keys.add(Keys.Any, filter=asked)
     def _answer(event: KeyPressEvent) -> None:
@@ -123,7 +123,7 @@ def _answering(keys: KeyBindings, screen: "ChatScreen", asked: Filter, typed: Ca
         """Enter is no answer: it is too easily pressed."""
 
 
-def _writing(keys: KeyBindings, screen: "ChatScreen", free: Filter, sent: Callable[[], None]) -> None:
+def _bind_input(keys: KeyBindings, screen: "ChatScreen", free: Filter, sent: Callable[[], None]) -> None:
     chosen = Condition(
         lambda: screen.input.complete_state is not None and screen.input.complete_state.current_completion is not None
     )
@@ -147,7 +147,7 @@ def _writing(keys: KeyBindings, screen: "ChatScreen", free: Filter, sent: Callab
         screen.input.insert_text("\n")
 
 
-def _completing(keys: KeyBindings, screen: "ChatScreen") -> None:
+def _bind_completion(keys: KeyBindings, screen: "ChatScreen") -> None:
     choosing = Condition(lambda: screen.input.complete_state is not None)
 
     @keys.add("tab", filter=~choosing)
@@ -163,7 +163,7 @@ def _completing(keys: KeyBindings, screen: "ChatScreen") -> None:
         screen.input.complete_previous()
 
 
-def _escaping(keys: KeyBindings, screen: "ChatScreen", is_second: Callable[[], bool]) -> None:
+def _bind_escape(keys: KeyBindings, screen: "ChatScreen", is_second: Callable[[], bool]) -> None:
     """Esc takes back: completions, words that are asked for, what runs; twice at an idle prompt, a prompt.
 
     With vim's keys it ends insertion first, if there is something to edit or nothing to stop.
@@ -173,7 +173,7 @@ def _escaping(keys: KeyBindings, screen: "ChatScreen", is_second: Callable[[], b
     def _escape(event: KeyPressEvent) -> None:
         if screen.input.complete_state is not None:
             screen.input.cancel_completion()
-        elif screen.is_vim and _ended_insertion(screen, event):
+        elif screen.is_vim and _end_insertion(screen, event):
             screen.hint = ""
         elif screen.typed is not None and not screen.typed.done():
             screen.typed.set_result(None)
@@ -191,7 +191,7 @@ def _escaping(keys: KeyBindings, screen: "ChatScreen", is_second: Callable[[], b
         """Neither stops anything nor writes anything."""
 
 
-def _ended_insertion(screen: "ChatScreen", event: KeyPressEvent) -> bool:
+def _end_insertion(screen: "ChatScreen", event: KeyPressEvent) -> bool:
     """Go to vim's normal mode, as vim does; false if esc means something else here."""
     state, buffer = event.app.vi_state, screen.input
     if screen.wants or not (screen.input.text or not screen.working()):
@@ -205,7 +205,7 @@ def _ended_insertion(screen: "ChatScreen", event: KeyPressEvent) -> bool:
     return True
 
 
-def _steering(keys: KeyBindings, screen: "ChatScreen") -> None:
+def _bind_controls(keys: KeyBindings, screen: "ChatScreen") -> None:
     """Keys that change how the session goes on, also while the agent works."""
     choosing = Condition(lambda: screen.input.complete_state is not None)
 
@@ -224,7 +224,7 @@ def _steering(keys: KeyBindings, screen: "ChatScreen") -> None:
     @keys.add("c-g", filter=~is_searching)
     def _edit(event: KeyPressEvent) -> None:
         screen.input.tempfile_suffix = ".md"
-        event.app.create_background_task(_edited(screen))
+        event.app.create_background_task(_edit_input(screen))
 
     @keys.add(Keys.CPRResponse)
     def _focus(event: KeyPressEvent) -> None:
@@ -233,10 +233,10 @@ def _steering(keys: KeyBindings, screen: "ChatScreen") -> None:
 
     @keys.add(Keys.BracketedPaste, filter=~is_searching)
     def _paste(event: KeyPressEvent) -> None:
-        screen.input.insert_text(pasted(event.data.replace("\r\n", "\n").replace("\r", "\n"), screen.input.text))
+        screen.input.insert_text(expand_paste(event.data.replace("\r\n", "\n").replace("\r", "\n"), screen.input.text))
 
 
-async def _edited(screen: "ChatScreen") -> None:
+async def _edit_input(screen: "ChatScreen") -> None:
     """Have the user's editor write the input; where it cannot, the input stays as it is."""
     if not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
         screen.hint = "Set VISUAL or EDITOR to write in an editor."
@@ -247,7 +247,7 @@ async def _edited(screen: "ChatScreen") -> None:
         screen.hint = f"The editor could not be started: {error}."
 
 
-def pasted(text: str, before: str) -> str:
+def expand_paste(text: str, before: str) -> str:
     """What a paste puts in: a path of a picture, as a dragged file gives it, is mentioned; all else stays."""
     name = text.strip().removeprefix("file://")
     if "\n" in name or before.startswith(("!", "/")):
@@ -263,7 +263,7 @@ def pasted(text: str, before: str) -> str:
     return f"{mention} " if not before or before[-1].isspace() else f" {mention} "
 
 
-def _stopping(keys: KeyBindings, screen: "ChatScreen", is_second: Callable[[], bool]) -> None:
+def _bind_stop(keys: KeyBindings, screen: "ChatScreen", is_second: Callable[[], bool]) -> None:
     @keys.add("c-c", filter=~is_searching)
     @keys.add("<sigint>")
     def _stop(_: KeyPressEvent) -> None:
@@ -292,7 +292,7 @@ def _stopping(keys: KeyBindings, screen: "ChatScreen", is_second: Callable[[], b
         event.app.suspend_to_background()
 
 
-def _picking(keys: KeyBindings, screen: "ChatScreen", presses: Presses) -> None:
+def _bind_picker(keys: KeyBindings, screen: "ChatScreen", presses: Presses) -> None:
     """The keys of an open list. They are added last, so that they come before all others."""
     is_open = Condition(lambda: screen.picker is not None)
 
@@ -372,7 +372,7 @@ class Keyboard(ChatScreen):
         self.hint = EARLY if is_early else ""
 
     def echo(self, text: str) -> None:
-        first, *rest = wrapped(visible_rows(text, strict=False), self.width - 3)
+        first, *rest = wrap_text(visible_rows(text, strict=False), self.width - 3)
         shown = rest if len(rest) <= _MOST_ECHOED_ROWS else rest[: _MOST_ECHOED_ROWS - 1]
         more = [line(("dim", f"  … {len(rest) - len(shown):,} more rows"))] if len(shown) < len(rest) else []
         rows = [line("  ", ("bold", row)) for row in shown]
@@ -431,9 +431,9 @@ class Keyboard(ChatScreen):
         self, title: str, rows: Sequence[PickerRow], *, other: Scope | None = None, query: str = "", at: str = ""
     ) -> str | None:
         async with self._one_at_a_time:
-            return await self._picked(Picker(title, rows, other=other, query=query, at=at), query)
+            return await self._run_picker(Picker(title, rows, other=other, query=query, at=at), query)
 
-    async def _picked(self, picker: Picker, query: str) -> str | None:
+    async def _run_picker(self, picker: Picker, query: str) -> str | None:
         _forget_typed()
 
         def sift(_: object) -> None:
@@ -446,7 +446,7 @@ class Keyboard(ChatScreen):
             self._presses.ask()
             self.refresh()
             try:
-                return await picker.chosen()
+                return await picker.wait_for_choice()
             finally:
                 self.input.on_text_changed -= sift
                 self.picker = None
@@ -514,7 +514,7 @@ class InputCompleter(Completer):
             return
         name, blank, rest = text[1:].partition(" ")
         if blank:
-            for value in self._valued(name):
+            for value in self._fetch_values(name):
                 if value.startswith(rest) and value != rest:
                     yield Completion(value, start_position=-len(rest), display=visible(value))
             return
@@ -524,7 +524,7 @@ class InputCompleter(Completer):
                 seen.add(one)
                 yield Completion(f"/{one}", start_position=-len(text), display=f"/{one}", display_meta=about)
 
-    def _valued(self, name: str) -> Sequence[str]:
+    def _fetch_values(self, name: str) -> Sequence[str]:
         """What a command takes; some of it is read from files, which is not done for every key."""
         now = time.monotonic()
         known, at, found = self._last
@@ -538,23 +538,23 @@ class InputCompleter(Completer):
     ) -> AsyncGenerator[Completion, None]:
         for one in self.get_completions(document, complete_event):
             yield one
-        wanted = mentioned(document.text_before_cursor)
+        wanted = find_mention(document.text_before_cursor)
         if wanted is None:
             return
         now = time.monotonic()
         if now - self._listed_at >= _FRESH_SECONDS:
             self._listed, self._listed_at = (await self._files())[:_MOST_FILES], now
-        for path in ranked(wanted, self._listed):
+        for path in rank_paths(wanted, self._listed):
             yield Completion(f"@{path}", start_position=-len(wanted) - 1, display=visible(path))
 
 
-def mentioned(text: str) -> str | None:
+def find_mention(text: str) -> str | None:
     """The beginning of a path after the last @, where the cursor is still in it."""
     word = text.rsplit(None, 1)[-1] if text and not text[-1].isspace() else ""
     return word[1:] if word.startswith("@") else None
 
 
-def ranked(wanted: str, paths: Sequence[str]) -> list[str]:
+def rank_paths(wanted: str, paths: Sequence[str]) -> list[str]:
     """The paths that begin so, or whose names do, or that have it in them; short ones first."""
     low = wanted.lower()
     found: list[tuple[int, int, str]] = []

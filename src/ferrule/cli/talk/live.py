@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from ferrule.agent.compaction import SUMMED_UP
 from ferrule.agent.conversation import STOPPED_BEFORE
-from ferrule.cli.talk.events import ChatTranscript, Piece, Prose, about, busy, queued
+from ferrule.cli.talk.events import ChatTranscript, Piece, Prose, about, busy, render_queued
 from ferrule.cli.talk.own_commands import OUTSIDE, RAN
-from ferrule.cli.talk.text import BLANK, fitted, line, painted, sentence
+from ferrule.cli.talk.text import BLANK, fit_line, line, paint_lines, sentence
 from ferrule.cli.talk.theme import Theme
 from ferrule.core.content import Document, Image, Text
 from ferrule.flow import CHANGED_COMMAND
@@ -48,7 +48,7 @@ class Live:
         self._drawn: tuple[tuple[str, int, int], list[str]] = ("", 0, 0), []
 
     @contextlib.contextmanager
-    def doing(self, what: str) -> Iterator[None]:
+    def show_activity(self, what: str) -> Iterator[None]:
         """Something is waited for that is no work of the agent's."""
         self._doing, self._since = what, self._clock()
         try:
@@ -60,13 +60,13 @@ class Live:
         """At most so many rows, each within so many columns."""
         now = self._clock()
         waiting = [busy(self._doing, now - self._since, now)] if self._doing and not self.is_asked() else []
-        waiting += map(queued, self.ahead) if self._doing else []
+        waiting += map(render_queued, self.ahead) if self._doing else []
         rows = [*self._lines.live(), *waiting][-most_rows:]
-        if not rows and not self._lines.unfinished:
+        if not rows and not self._lines.open_block:
             return []
-        below = painted((fitted(one, width) for one in rows), colour=self.colour).split("\n")[:-1]
+        below = paint_lines((fit_line(one, width) for one in rows), colour=self.colour).split("\n")[:-1]
         room = min(most_rows - len(below) - 2, (most_rows + _FIXED_ROWS - len(below)) // 2)
-        above = self._tail(self._lines.unfinished, min(width, MOST_COLUMNS), room) if room > 0 else []
+        above = self._tail(self._lines.open_block, min(width, MOST_COLUMNS), room) if room > 0 else []
         if above:
             return ["", *above, "", *below]
         return below if self._lines.is_after_tools else ["", *below]
@@ -103,11 +103,11 @@ def tail(
                 result = results.get(part.id)
                 sign = ("red", "  ✗ ") if result is not None and result.failed else ("dim", "  • ")
                 out.append(line(sign, ("bold", part.name), f" {about(values, cwd)}"))
-                out += _made_of_it(result)
+                out += _render_changed_command(result)
             elif isinstance(part, Text) and part.text == STOPPED_BEFORE:
                 out += [BLANK, line(("dim", "  Interrupted."))]
             elif isinstance(part, Text) and turn.role == "user" and _is_told(part, turn, written):
-                out += [BLANK, *_told(part.text)]
+                out += [BLANK, *_render_note(part.text)]
             elif isinstance(part, Text) and part.text.strip():
                 text = (typed or {}).get(at, "") if part is _prompt(turn) else ""
                 out += [BLANK, *_words(turn.role, text or part.text.strip())]
@@ -116,7 +116,7 @@ def tail(
     return [*out, BLANK]
 
 
-def _told(text: str) -> list[Piece]:
+def _render_note(text: str) -> list[Piece]:
     """The first line of what the model is told; of a command of the user's own that command, as it was typed."""
     if text.startswith(RAN) and "\n$ " in text:
         first, command, *_ = text.split("\n", 2)
@@ -124,7 +124,7 @@ def _told(text: str) -> list[Piece]:
     return [sentence(("dim", "  "), ("dim", text.split("\n", 1)[0]))]
 
 
-def _made_of_it(result: Result | None) -> list[Piece]:
+def _render_changed_command(result: Result | None) -> list[Piece]:
     """What the user made of a command before they allowed it: that is what has run."""
     texts = [part.text for part in result.parts[1:] if isinstance(part, Text)] if result is not None else []
     notes = [row for text in texts for row in text.split("\n")]

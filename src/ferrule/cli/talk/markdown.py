@@ -70,7 +70,7 @@ class Blocks:
         self._looked_at = 0
 
     @property
-    def unfinished(self) -> str:
+    def open_block(self) -> str:
         return self._waiting
 
     def feed(self, text: str) -> list[str]:
@@ -300,7 +300,7 @@ class Drawer:
         )
         shown = Text(clean(source), style="thought") if dim else _Shown(source, wraps=wraps)
         console.print(shown, end="", crop=False)
-        rows = _trimmed([_END.sub(_reset, row) for row in sheet.getvalue().split("\n")])
+        rows = _trim_rows([_END.sub(_reset, row) for row in sheet.getvalue().split("\n")])
         return harmless("\n".join(rows) + "\n") if rows else ""
 
     def tail(self, source: str, width: int, most_rows: int) -> list[str]:
@@ -321,7 +321,7 @@ def _reset(end: re.Match[str]) -> str:
     return "\x1b[0m" if "\x1b" in end[0] else ""
 
 
-def _trimmed(rows: list[str]) -> list[str]:
+def _trim_rows(rows: list[str]) -> list[str]:
     """Without blank rows at the beginning and at the end."""
     full = [at for at, row in enumerate(rows) if row not in {"", "\x1b[0m"}]
     return rows[full[0] : full[-1] + 1] if full else []

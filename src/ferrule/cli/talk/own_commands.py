@@ -26,7 +26,7 @@ from ferrule.models.model import ModelError
 from ferrule.settings.schema import settings_path
 from ferrule.tools.skills.commands import FOLDERS, CommandFile, command_files, command_name, markdown_files
 from ferrule.tools.skills.skills import Parameter
-from ferrule.tools.skills.skills import shown as skills_shown
+from ferrule.tools.skills.skills import clean_line as skills_shown
 from ferrule.tools.skills.text import MOST_COMMANDS, Unquotable, compose, prompt_arguments
 
 if TYPE_CHECKING:
@@ -50,11 +50,11 @@ def files(chat: "Chat") -> dict[str, CommandFile]:
     own = engine.jail.folder
     # In the home folder itself the user's commands are the project's, and wait for trust as those do.
     apart = [one for one in folders if os.path.commonpath([os.path.realpath(one), own]) != own]
-    trusted = engine.sources.trusted if "project" in engine.settings.sources else {}
+    trusted = engine.sources.project_code if "project" in engine.settings.sources else {}
     return command_files(own, trusted, apart)
 
 
-def untrusted(chat: "Chat", name: str) -> str:
+def find_untrusted(chat: "Chat", name: str) -> str:
     """The file that would describe the command of this name if the user trusted the project; empty without one."""
     engine = chat.session.engine
     if "project" not in engine.settings.sources:
@@ -62,8 +62,8 @@ def untrusted(chat: "Chat", name: str) -> str:
     for folder in FOLDERS:
         inside = os.path.join(engine.jail.folder, folder)
         for file in markdown_files(inside):
-            if command_name(file, inside) == name and file not in engine.sources.trusted:
-                return str(engine.jail.shown(file))
+            if command_name(file, inside) == name and file not in engine.sources.project_code:
+                return str(engine.jail.display_path(file))
     return ""
 
 
@@ -108,13 +108,13 @@ async def start(chat: "Chat", name: str, rest: str) -> bool:
         if command is not None:
             await _run(chat, command, rest, typed)
         elif prompt is not None:
-            await chat.stoppable(chat.session.agent.run(await _prompted(chat, prompt, rest), written=typed))
+            await chat.stoppable(chat.session.agent.run(await _fetch_prompt(chat, prompt, rest), written=typed))
     except ToolFailure as error:
         chat.note(error.message)
     return True
 
 
-async def _prompted(chat: "Chat", prompt: "OfferedPrompt", rest: str) -> str:
+async def _fetch_prompt(chat: "Chat", prompt: "OfferedPrompt", rest: str) -> str:
     try:
         given = prompt_arguments(rest, [Parameter(*one) for one in prompt.arguments])
     except ValueError as error:
@@ -129,7 +129,7 @@ async def _run(chat: "Chat", command: CommandFile, rest: str, typed: str) -> Non
         chat.session.engine.need(Bringing).allow(command.rules)
     elif command.rules:
         chat.note(f"What /{command.name} wants allowed is not allowed by it, for it is a file of the project.")
-    text = await chat.stoppable(expanded(chat, command, rest))
+    text = await chat.stoppable(expand_command(chat, command, rest))
     if text is None:
         chat.note("Stopped: nothing was sent.")
         return
@@ -145,7 +145,7 @@ async def _run(chat: "Chat", command: CommandFile, rest: str, typed: str) -> Non
         agent.use(before)
 
 
-async def expanded(chat: "Chat", command: CommandFile, rest: str) -> str:
+async def expand_command(chat: "Chat", command: CommandFile, rest: str) -> str:
     """The prompt of a command, with its arguments, what its commands print and what its files hold.
 
     What was put in is not looked through again. Raises: ToolFailure.
@@ -156,16 +156,16 @@ async def expanded(chat: "Chat", command: CommandFile, rest: str) -> str:
         raise ToolFailure(f"/{command.name} was not sent: its arguments cannot be put into `{error}`.") from error
     if len(composed.lines) > MOST_COMMANDS:
         raise ToolFailure(f"/{command.name} has more than {MOST_COMMANDS} commands; none was run.")
-    outputs = [await _called(chat, "shell", "command", one) for one in composed.lines]
+    outputs = [await _call_tool(chat, "shell", "command", one) for one in composed.lines]
     # The mentions are those of the file: neither an argument nor an output names one.
     paths = list(dict.fromkeys(found["path"] for found in re.finditer(_MENTION, command.body)))[:_MOST_MENTIONS]
     folder = chat.session.engine.jail.folder
     there = [path for path in paths if os.path.isfile(os.path.join(folder, os.path.expanduser(path)))]
-    held = [f"The file {path}:\n```\n{await _called(chat, 'read', 'path', path)}\n```" for path in there]
+    held = [f"The file {path}:\n```\n{await _call_tool(chat, 'read', 'path', path)}\n```" for path in there]
     return "\n\n".join([composed.text(outputs), *held])
 
 
-async def _called(chat: "Chat", tool: str, param: str, value: str) -> str:
+async def _call_tool(chat: "Chat", tool: str, param: str, value: str) -> str:
     """What a call of a tool gives, or why it gives nothing: the rest of the prompt is of use."""
     engine = chat.session.engine
     face = engine.registry.face_of(tool)
@@ -218,12 +218,12 @@ async def run(chat: "Chat", command: str, *, outside: bool) -> None:
     chat.typed_calls += 1
     call = Call(face.name, _input(face, command, outside=outside), f"{_PREFIX}{chat.typed_calls}")
     (reply,) = await engine.run([call], approved=[call.id])
-    chat.say(*shown(reply))
+    chat.say(*render_reply(reply))
     where = OUTSIDE if outside else ""
     chat.session.agent.steer(TOLD.format(where=where, command=command, output=reply.text.rstrip()), by_user=False)
 
 
-def shown(reply: "Reply") -> list[Line]:
+def render_reply(reply: "Reply") -> list[Line]:
     """The output as rows, the last ones where there are many, and how it ended."""
     rows = reply.text.rstrip("\n").split("\n") if reply.text.strip() else []
     more = len(rows) - _MOST_ROWS

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
-from ferrule.cli.talk.text import BLANK, Line, fitted, line, sentence
+from ferrule.cli.talk.text import BLANK, Line, fit_line, line, sentence
 from ferrule.cli.talk.text import plain as plain_text
 
 MOST_ROWS = 12
@@ -78,7 +78,7 @@ class Picker:
         """Keep the rows that have all these words; the marked one stays marked if it is among them."""
         words = query.casefold().split()
         if words != self._words:
-            before = self.marked
+            before = self.current_row
             self._words = words
             self._sift()
             # A narrower filter begins at its best row; a wider one comes back to where the user was.
@@ -92,7 +92,7 @@ class Picker:
         self._top = 0
 
     @property
-    def marked(self) -> PickerRow | None:
+    def current_row(self) -> PickerRow | None:
         """The row that Enter takes."""
         return self.fitting[self._at] if self.fitting else None
 
@@ -109,7 +109,7 @@ class Picker:
         if self._wish is not None and not self._wish.done():
             self._wish.set_result(wish)
 
-    async def chosen(self) -> str | None:
+    async def wait_for_choice(self) -> str | None:
         """Wait for the user. Returns the value of a row, or None if the user goes back."""
         while True:
             self._wish = asyncio.get_running_loop().create_future()
@@ -118,13 +118,13 @@ class Picker:
                 return None
             if wish == "switch":
                 await self._switch()
-            elif (row := self.marked) is not None:
+            elif (row := self.current_row) is not None:
                 return row.value
 
     async def _switch(self) -> None:
         if self._other is None:
             return
-        before = self.marked
+        before = self.current_row
         if self._first is None:
             rows = await self._other.rows()
             self._first, self._rows = self._rows, rows
@@ -152,21 +152,21 @@ class Picker:
 
     def lines(self, width: int, most_rows: int) -> list[Line]:
         """The rows around the marked one, and what is said of it, in at most so many rows of so many columns."""
-        detail = self.marked.detail if self.marked is not None else ""
+        detail = self.current_row.detail if self.current_row is not None else ""
         has_details = most_rows > _LEAST_ROWS and any(row.detail for row in self.fitting)
         self._height = max(1, min(MOST_ROWS, most_rows - has_details))
         if not self.fitting:
-            return [fitted(line(("dim", "  Nothing fits these words.")), width)]
+            return [fit_line(line(("dim", "  Nothing fits these words.")), width)]
         self._top = max(self._at - self._height + 1, min(self._top, self._at, len(self.fitting) - self._height), 0)
         rows = []
         for at, row in enumerate(self.fitting[self._top : self._top + self._height], self._top):
             if at == self._at:
                 parts = tuple((_bold(style), text) for style, text in row.line)
-                rows.append(fitted((*line(("cyan bold", "  → ")), *parts), width))
+                rows.append(fit_line((*line(("cyan bold", "  → ")), *parts), width))
             else:
-                rows.append(fitted((*line("    "), *row.line), width))
+                rows.append(fit_line((*line("    "), *row.line), width))
         if has_details:
-            rows.append(fitted(line(("dim", f"    {detail}")), width))
+            rows.append(fit_line(line(("dim", f"    {detail}")), width))
         return rows
 
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from ferrule.cli.talk.picker import PickerRow, Scope, pick_by_number
 from ferrule.cli.talk.screen import TWICE_SECONDS
-from ferrule.cli.talk.text import BLANK, Line, Spaced, harmless, laid, painted, sentence
+from ferrule.cli.talk.text import BLANK, Line, Spaced, harmless, paint_lines, sentence, wrap_lines
 from ferrule.cli.talk.theme import PLAIN
 from ferrule.core.content import Image
 from ferrule.settings.schema import TerminalSettings
@@ -66,7 +66,7 @@ class Plain:
 
     def print_lines(self, *lines: Line) -> None:
         rows = self._spaced.rows(lines)
-        self._write(painted(laid(rows, self.width), colour=False, steer=False))
+        self._write(paint_lines(wrap_lines(rows, self.width), colour=False, steer=False))
 
     def echo(self, text: str) -> None:  # noqa: ARG002 - a screen shows it
         """The terminal has shown it while it was typed."""
@@ -148,7 +148,7 @@ class Plain:
     ) -> str | None:
         return await pick_by_number(self, title, rows, other=other, query=query)
 
-    async def during(self, talk: Callable[[], Awaitable[int]]) -> int:
+    async def run_chat(self, talk: Callable[[], Awaitable[int]]) -> int:
         loop = asyncio.get_running_loop()
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(signal.SIGINT, self._stop)

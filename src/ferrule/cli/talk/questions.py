@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 import msgspec
 
-from ferrule.cli.prompts import Draft, approved, bounded, covers, draft, fill, offered, touches
+from ferrule.cli.prompts import Draft, approve_draft, covers, draft, fill, offer_text, touches, truncate_summary
 from ferrule.cli.talk.markdown import is_whole
-from ferrule.cli.talk.text import BLANK, Line, hung_rows, line, sentence, visible_rows, whole_rows, wide, wrapped
+from ferrule.cli.talk.text import BLANK, Line, line, sentence, visible_rows, whole_rows, wide, wrap_diff_rows, wrap_text
 from ferrule.core.services import Choice
 from ferrule.permissions.ask import KINDS, NO, YES, Answer, Question, visible
-from ferrule.permissions.question import headed, question_rows, script
+from ferrule.permissions.question import headline, question_rows, script
 from ferrule.tools.plan import unfit
 
 
@@ -135,15 +135,15 @@ class InPerson:
             self.on_asked(question.summary)
             self.on_waiting(question.call_id, True)
             try:
-                return await self._answered(question)
+                return await self._ask_by_kind(question)
             finally:
                 self.on_waiting(question.call_id, False)
 
-    async def _answered(self, question: Question) -> Answer:
+    async def _ask_by_kind(self, question: Question) -> Answer:
         if question.kind == "choose":
             return await choose(question, self)
         self._show(question)
-        return await (self._filled(question) if question.kind == "values" else self._chosen(question))
+        return await (self._ask_values(question) if question.kind == "values" else self._ask_decision(question))
 
     def say(self, *lines: Line) -> None:
         self._front.print_lines(*lines)
@@ -151,7 +151,7 @@ class InPerson:
 
     def tell(self, text: str, style: str = "") -> None:
         """A text in as many rows as it takes."""
-        self.say(*(line((style, f"  {row}")) for row in wrapped(visible_rows(text), self._front.width - 4)))
+        self.say(*(line((style, f"  {row}")) for row in wrap_text(visible_rows(text), self._front.width - 4)))
 
     async def key(self, words: str, keys: Sequence[tuple[str, str]], *, again: bool = False) -> str:
         return await self._front.key(words, keys, again=again)
@@ -162,7 +162,7 @@ class InPerson:
     def _show(self, question: Question) -> None:
         """What would happen, all that it would write as far as there is room, and why it is asked."""
         who = [("dim", f"  ({question.who})")] if question.who else []
-        first, *rest = wrapped(visible_rows(bounded(headed(question))), self._front.width - 4)
+        first, *rest = wrap_text(visible_rows(truncate_summary(headline(question))), self._front.width - 4)
         self.say(BLANK, line(("yellow bold", "? "), ("bold", first), *who))
         self.say(*(line("  ", row) for row in rest))
         if question.kind == "plan":
@@ -178,7 +178,7 @@ class InPerson:
         for row in map(visible, question.effects) if question.kind == "plan" else touches(question):
             # What is below a script must not look like a line of it.
             indent = "  " if script(question) else _INDENT
-            self.say(*(line(("dim", f"{indent}{part}")) for part in wrapped(row, self._front.width - 6)))
+            self.say(*(line(("dim", f"{indent}{part}")) for part in wrap_text(row, self._front.width - 6)))
         if question.why:
             self.tell(question.why, "dim")
 
@@ -199,34 +199,34 @@ class InPerson:
         """
         shown: list[Line] = []
         every, is_whole = question_rows(question), KINDS[question.kind].is_whole
-        for at, parts in enumerate(hung_rows(every, _INDENT, self._front.width)):
+        for at, parts in enumerate(wrap_diff_rows(every, _INDENT, self._front.width)):
             if shown and len(shown) + len(parts) > _MOST_ROWS and not is_whole:
                 return shown, len(every) - at
             shown += parts
         return shown, 0
 
-    async def _chosen(self, question: Question) -> Answer:
+    async def _ask_decision(self, question: Question) -> Answer:
         """Yes, always, no, or why not."""
         plan, made = question.input.get("plan"), draft(question)
         keys = self._keys(question, made)
         while True:
-            key = await self.key(offered(question), keys)
+            key = await self.key(offer_text(question), keys)
             if key == "s":
                 self._show_all(question)
             elif key == "e" and question.kind == "plan":
-                question = await self._edited_plan(question)
+                question = await self._edit_plan(question)
             elif key == "e" and made is not None:
-                if (changed := await self._edited_command(question, made)) is not None:
+                if (changed := await self._edit_command(question, made)) is not None:
                     return changed
-            elif (answer := await self._told() if key == "t" else _answer(key, question)) is not None:
-                said = f"no: {answer.message.removeprefix(_REASON)}" if answer.message else _said(key, question)
+            elif (answer := await self._ask_reason() if key == "t" else _answer(key, question)) is not None:
+                said = f"no: {answer.message.removeprefix(_REASON)}" if answer.message else _describe_key(key, question)
                 self.say(sentence(("dim", "  → "), ("dim", said)), BLANK)
                 return _with_plan(answer, question, plan)
 
     def _keys(self, question: Question, made: Draft | None) -> list[tuple[str, str]]:
         keys = [("y", "es (in this session)" if question.kind == "host" else "es")]
         if KINDS[question.kind].has_always:
-            keys.append(("a", f"lways ({self._covered(question)})"))
+            keys.append(("a", f"lways ({self._describe_cover(question)})"))
         if question.kind == "host":
             keys.append(("o", "utside: run it outside the sandbox, once"))
         if question.kind == "plan" and question.input.get("mode", "default") == "default":
@@ -240,12 +240,12 @@ class InPerson:
 
     def _show_all(self, question: Question) -> None:
         if _is_cut(question):
-            self.tell(headed(question))
+            self.tell(headline(question))
         self.say(*whole_rows(question_rows(question), _INDENT, self._front.width))
         if not script(question):
             self.on_shown(question.call_id)
 
-    async def _edited_command(self, question: Question, made: Draft) -> Answer | None:
+    async def _edit_command(self, question: Question, made: Draft) -> Answer | None:
         """A yes to the command as the person has changed it; None where they thought better of it."""
         said = await self._front.words(_EDIT_COMMAND, made.text)
         if not said or not said.strip():
@@ -255,9 +255,9 @@ class InPerson:
             return YES
         self.say(line(("dim", "  → yes, changed to:")))
         self.say(*whole_rows(map(visible, said.split("\n")), _INDENT, self._front.width), BLANK)
-        return approved(question, made, said)
+        return approve_draft(question, made, said)
 
-    async def _edited_plan(self, question: Question) -> Question:
+    async def _edit_plan(self, question: Question) -> Question:
         """The question about the plan as the person has changed it."""
         before = str(question.input.get("plan", ""))
         said = await self._front.edit(before, ".md")
@@ -275,7 +275,7 @@ class InPerson:
         self._show(question)
         return question
 
-    def _covered(self, question: Question) -> str:
+    def _describe_cover(self, question: Question) -> str:
         """What "always" would allow; where that is too long for the row of the keys, it is said above them, whole."""
         words = covers(question)
         if wide(words) <= self._front.width - _KEY_COLUMNS:
@@ -283,14 +283,14 @@ class InPerson:
         self.tell(f"Always: {words}.", "dim")
         return "as said above"
 
-    async def _told(self) -> Answer | None:
+    async def _ask_reason(self) -> Answer | None:
         """No, with a reason in the person's own words; None where they thought better of it."""
         said = await self.words("What should the model know? (Enter sends, ctrl-C goes back)")
         if not said:
             return None
         return Answer(allow=False, message=f"{_REASON}{visible_rows(said)}")
 
-    async def _filled(self, question: Question) -> Answer:
+    async def _ask_values(self, question: Question) -> Answer:
         """The values that a server asks for; nothing that is typed already counts."""
         key = await self.key("Answer it?", [("y", "es"), ("n", "o")])
         if key == "n":
@@ -299,7 +299,7 @@ class InPerson:
 
 
 def _is_cut(question: Question) -> bool:
-    return bounded(headed(question)) != headed(question)
+    return truncate_summary(headline(question)) != headline(question)
 
 
 def _with_plan(answer: Answer, question: Question, before: object) -> Answer:
@@ -310,7 +310,7 @@ def _with_plan(answer: Answer, question: Question, before: object) -> Answer:
     return msgspec.structs.replace(answer, input={"plan": plan})
 
 
-def _said(key: str, question: Question) -> str:
+def _describe_key(key: str, question: Question) -> str:
     if key == "a" and question.kind == "plan":
         return "yes, and edits in the workspace need no question"
     return _SAID.get(key, key)

@@ -40,7 +40,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.widgets import SearchToolbar
 
 from ferrule.cli.talk.picker import MOST_ROWS, Picker, PickerRow, Scope
-from ferrule.cli.talk.text import Line, Spaced, cut, fitted, harmless, laid, line, painted, rows_of, wide
+from ferrule.cli.talk.text import Line, Spaced, cut, fit_line, harmless, line, paint_lines, rows_of, wide, wrap_lines
 from ferrule.cli.talk.theme import Theme, as_theme, find_protocol, picture
 from ferrule.core.content import Image
 from ferrule.output.clean import clean
@@ -114,7 +114,7 @@ def notification(text: str, way: str, environment: Mapping[str, str] = os.enviro
     if way in {"off", "bell"}:
         return BELL if way == "bell" else ""
     words = short(text, _NOTIFICATION_CHARS).replace(";", ",")
-    known = _known(environment) if way == "auto" else way
+    known = _detect_notify(environment) if way == "auto" else way
     sequence = {"osc9": f"\x1b]9;{words}{BELL}", "osc777": f"\x1b]777;notify;Ferrule;{words}{BELL}"}.get(known, "")
     if not sequence:
         return BELL
@@ -131,7 +131,7 @@ def through(sequence: str, environment: Mapping[str, str]) -> str:
     return f"\x1bP{sequence}\x1b\\" if environment.get("STY") else sequence
 
 
-def _known(environment: Mapping[str, str]) -> str:
+def _detect_notify(environment: Mapping[str, str]) -> str:
     """What the terminal understands, by what the environment says of it; empty if that says nothing."""
     term = environment.get("TERM", "")
     if environment.get("TERM_PROGRAM") in _OSC9_PROGRAMS or environment.get("LC_TERMINAL") == "iTerm2":
@@ -175,7 +175,7 @@ class Notifier:
         """From now on, for a session in this folder."""
         is_first = not self._title
         has = settings.title and has_title(self._environment)
-        self._settings = settings if has == settings.title else _untitled(settings)
+        self._settings = settings if has == settings.title else _without_title(settings)
         self._folder = os.path.basename(folder.rstrip(os.sep)) or folder
         if is_first and has:
             self._write(_SAVE_TITLE)
@@ -191,16 +191,16 @@ class Notifier:
         """What goes on now. `pressed_at` is when a key was pressed last; `subject` is what is asked."""
         now = self._clock()
         if state != self._state:
-            self._changed(state, now, is_focused=is_focused)
+            self._set_state(state, now, is_focused=is_focused)
         if self._call and self._is_away(now, is_focused=is_focused, pressed_at=pressed_at):
-            words = f"{self._folder} asks: {subject}" if self._call == "asks" else self._done_words()
+            words = f"{self._folder} asks: {subject}" if self._call == "asks" else self._describe_done()
             if self._write(notification(words.rstrip(": "), self._settings.notify, self._environment)):
                 self._call = ""
         wanted = f"{'ferrule' if state == 'idle' else state} · {self._folder}"
         if self._settings.title and wanted != self._title and self._write(title(wanted)):
             self._title = wanted
 
-    def _changed(self, state: State, now: float, *, is_focused: bool | None) -> None:
+    def _set_state(self, state: State, now: float, *, is_focused: bool | None) -> None:
         if state in {"working", "asks"} and self._state in {"idle", "done"}:
             self._began = now  # a question may come up before anybody has seen the work
         before, self._state, self._call = self._state, state, ""
@@ -222,13 +222,13 @@ class Notifier:
             return False
         return is_focused is False or now - pressed_at >= self._settings.notify_seconds
 
-    def _done_words(self) -> str:
+    def _describe_done(self) -> str:
         took = int(self._ended_at - self._began)
         minutes = f"{took // 60}m {took % 60:02}s" if took >= 60 else f"{took}s"
         return f"{self._folder} is done after {minutes}"
 
 
-def _untitled(settings: TerminalSettings) -> TerminalSettings:
+def _without_title(settings: TerminalSettings) -> TerminalSettings:
     return TerminalSettings(
         notify=settings.notify, notify_seconds=settings.notify_seconds, theme=settings.theme, title=False
     )
@@ -323,7 +323,7 @@ class _Application(Application[None]):
     def _make_room(self) -> None:
         size = self.output.get_size()
         if self._drawn_size is not None and size != self._drawn_size:
-            self._resized(size.columns)
+            self._erase_after_resize(size.columns)
         self._drawn_size = size
         last = self.renderer.last_rendered_screen
         wanted = self.layout.container.preferred_height(size.columns, size.rows).preferred
@@ -332,7 +332,7 @@ class _Application(Application[None]):
             self.output.write_raw("".join(self.printing).replace("\n", "\r\n"))
             self.printing.clear()
 
-    def _resized(self, columns: int) -> None:
+    def _erase_after_resize(self, columns: int) -> None:
         """A narrower terminal has broken long rows in two: the cursor is further from the top than it was."""
         last = self.renderer.last_rendered_screen
         if last is None or columns <= 0:
@@ -488,7 +488,7 @@ class ChatScreen:
 
     def print_lines(self, *lines: Line) -> None:
         rows = self._spaced.rows(lines)
-        self._write(painted(laid(rows, self.width), colour=self.colour))
+        self._write(paint_lines(wrap_lines(rows, self.width), colour=self.colour))
 
     def refresh(self) -> None:
         self.application.invalidate()
@@ -510,7 +510,7 @@ class ChatScreen:
         else:
             self.print("".join(pieces))
 
-    async def during(self, talk: Callable[[], Awaitable[int]]) -> int:
+    async def run_chat(self, talk: Callable[[], Awaitable[int]]) -> int:
         """Show the screen while `talk` goes on; it ends with it, and it ends it when the user leaves."""
         loop = asyncio.get_running_loop()
         before = loop.get_exception_handler()
@@ -632,7 +632,7 @@ class ChatScreen:
         offer = self.offer if self.picker is None else (self.picker.heading(),)
         if offer:
             offered = rows_of(offer, self.width - 1, "   ")
-            text = painted((fitted(one, self.width - 1) for one in offered), colour=self.colour)
+            text = paint_lines((fit_line(one, self.width - 1) for one in offered), colour=self.colour)
             # What comes right behind the command that asked for it comes behind a blank row.
             rows = [*rows, *([""] if rows or not self._spaced.is_blank else []), *text.split("\n")[:-1]]
         # A blank row parts it from the input; without anything live, from what was printed.
@@ -660,7 +660,7 @@ class ChatScreen:
         return self._text([(("dim", "  "), *joined)])
 
     def _text(self, lines: list[Line]) -> StyleAndTextTuples:
-        text = painted((fitted(one, self.width - 1) for one in lines), colour=self.colour).rstrip("\n")
+        text = paint_lines((fit_line(one, self.width - 1) for one in lines), colour=self.colour).rstrip("\n")
         return to_formatted_text(ANSI(harmless(text)))
 
 
@@ -757,7 +757,7 @@ class TalkFrontend(Protocol):
         """The value of the row that is chosen, as `picker` says; None where the person goes back."""
         ...
 
-    async def during(self, talk: Callable[[], Awaitable[int]]) -> int:
+    async def run_chat(self, talk: Callable[[], Awaitable[int]]) -> int:
         """Be there while `talk` goes on."""
         ...
 

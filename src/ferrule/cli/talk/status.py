@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.agent.conversation import CHARS_PER_TOKEN, tokens_of
 from ferrule.agent.events import AgentEvent, Began, Called, ChildBegan, Compacted, FellBack, TurnEnded
-from ferrule.agent.limits import added, counted
-from ferrule.agent.prompt import checked_out
+from ferrule.agent.limits import add_usage, clamp_usage
+from ferrule.agent.prompt import read_git_head
 from ferrule.cli.talk.commands import Next
 from ferrule.cli.talk.events import dollars, tokens
 from ferrule.cli.talk.text import BLANK, Line, UnbrokenLine, line, plain, sentence, wide
@@ -72,13 +72,13 @@ class Beside:
         now = self._clock()
         known, looked_at, branch = self._branch
         if known != folder or now - looked_at >= _BRANCH_SECONDS:
-            branch = checked_out(folder)
+            branch = read_git_head(folder)
             self._branch = folder, now, branch
         return branch
 
     def ports(self, engine: Any) -> tuple[Port, ...]:
         """Where commands listen, as it was seen last. Nothing is asked while none runs."""
-        if not engine.need(Tasks).running:
+        if not engine.need(Tasks).active_count:
             self._ports = ()
         elif self._clock() - self._looked_at >= _PORTS_SECONDS and self._looking is None:
             self._looking = asyncio.ensure_future(self._look(engine))
@@ -105,7 +105,7 @@ def status(agent: Any, engine: Any, mode: str, *, answer: str, beside: Beside, w
         StatusSegment(4, *_model(agent.model.name)),
         StatusSegment(1, *_context(agent)),
         _same(2, dollars(agent.spent.cost)),
-        StatusSegment(3, *_background(engine.need(Tasks).running, beside.ports(engine))),
+        StatusSegment(3, *_background(engine.need(Tasks).active_count, beside.ports(engine))),
         _same(5, _cut(beside.branch(folder), _MOST_BRANCH)),
         StatusSegment(6, *(line(("dim", text)) for text in _folder(folder))),
         _same(7, engine.dialect.name),
@@ -251,18 +251,18 @@ class Tally:
                 self._asked[event.child] = event.model
             case Began():
                 self._asked[event.thread] = event.model
-                self._shaped(event)
+                self._update_shape(event)
             case FellBack():
                 self._asked[event.thread] = event.fallback
             case TurnEnded():
-                return self._ended(event)
+                return self._on_turn_end(event)
             case Compacted() if event.thread not in self._children:
                 self._before = None
             case Called() if event.thread not in self._children and isinstance(event.call, ToolsChanged):
                 self._before = None
         return ""
 
-    def switched(self, thread: str, model: str) -> None:
+    def switch_model(self, thread: str, model: str) -> None:
         """Another model is asked from now on."""
         self._asked[thread] = model
 
@@ -271,7 +271,7 @@ class Tally:
         prices = self._prices(model)
         return model in self._caching or (prices is not None and prices.cache_read < prices.input)
 
-    def _shaped(self, event: Began) -> None:
+    def _update_shape(self, event: Began) -> None:
         """Other tools, another dialect or another conversation: a prompt that begins otherwise."""
         if event.thread in self._children:
             return
@@ -279,11 +279,11 @@ class Tally:
         if shape != self._shape:
             self._shape, self._before = shape, None
 
-    def _ended(self, event: TurnEnded) -> str:
+    def _on_turn_end(self, event: TurnEnded) -> str:
         is_child = event.thread in self._children
-        model, usage = self._asked.get(event.thread, ""), counted(event.said.usage)
+        model, usage = self._asked.get(event.thread, ""), clamp_usage(event.said.usage)
         old = self.models.get(model, ModelTally(is_child=True))
-        self.models[model] = ModelTally(old.answers + 1, added(old.usage, usage), old.is_child and is_child)
+        self.models[model] = ModelTally(old.answers + 1, add_usage(old.usage, usage), old.is_child and is_child)
         if usage.cache_read:
             self._caching.add(model)
         if is_child:
@@ -348,7 +348,7 @@ async def context(chat: "Chat", _: str) -> Next:
     column = max(wide(part.name) for part in (*parts, *free))
     for part in (*parts, *free):
         chat.say(_row(part, window or total, column))
-    chat.say(BLANK, *_cached(chat), BLANK)
+    chat.say(BLANK, *_render_cache(chat), BLANK)
     return None
 
 
@@ -367,7 +367,7 @@ def _percent(part: int, whole: int) -> str:
     return f"{share:.0f}%" if share >= 1 or not part else "<1%"
 
 
-def _cached(chat: "Chat") -> list[Line]:
+def _render_cache(chat: "Chat") -> list[Line]:
     """How the last answers found their prompts."""
     model = chat.session.agent.model.name
     answers = list(chat.tally.answers)
@@ -408,10 +408,10 @@ def shares(system: str, definitions: Iterable[Any], turns: Sequence[Turn]) -> li
     if servers or told:
         chars = sum(size for _, size in servers.values()) + sum(len(found[0]) for found in told)
         named = [f"{name} {count}" for name, (count, _) in sorted(servers.items(), key=lambda item: -item[1][1])]
-        out.append(WindowShare("MCP tools", _tokens(chars), _named(named or [found[1] for found in told])))
+        out.append(WindowShare("MCP tools", _tokens(chars), _join_names(named or [found[1] for found in told])))
     if guides:
         names = [f"{found[1].rpartition('/')[2]} {tokens(_tokens(len(found[0])))}" for found in guides]
-        out.append(WindowShare("guidance files", _tokens(sum(len(found[0]) for found in guides)), _named(names)))
+        out.append(WindowShare("guidance files", _tokens(sum(len(found[0]) for found in guides)), _join_names(names)))
     counts = dict.fromkeys(_KINDS, 0)
     numbers = dict.fromkeys(_KINDS, 0)
     for turn in turns:
@@ -442,7 +442,7 @@ def _tokens(chars: int) -> int:
     return int(chars / CHARS_PER_TOKEN)
 
 
-def _named(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = len(names) - _MOST_NAMED
     return ", ".join(names[:_MOST_NAMED]) + (f", … {more} more" if more > 0 else "")
 

@@ -31,23 +31,25 @@ BLANK: Line = ()
 def line(*parts: Part | str) -> Line:
     """A line of parts; what would steer the screen, or end the line, is written out or taken away."""
     pairs = (("", part) if isinstance(part, str) else part for part in parts)
-    return tuple((style, _seen(clean(text).replace("\t", _TAB).replace("\n", " "))) for style, text in pairs if text)
+    return tuple(
+        (style, _make_visible(clean(text).replace("\t", _TAB).replace("\n", " "))) for style, text in pairs if text
+    )
 
 
 @cache
-def _joined() -> re.Pattern[str]:
+def _joiner_pattern() -> re.Pattern[str]:
     return re.compile("(?<=[^\0-\x7f\u200b-\u200f])([\u200c\u200d])(?=[^\0-\x7f\u200b-\u200f])")
 
 
-def _seen(text: str) -> str:
+def _make_visible(text: str) -> str:
     """Nothing in it hides; but a joiner stays in a word of a script that is written with it, and in an emoji."""
-    pieces = [text] if text.isascii() else _joined().split(text)
+    pieces = [text] if text.isascii() else _joiner_pattern().split(text)
     return "".join(piece if at % 2 else visible(piece) for at, piece in enumerate(pieces))
 
 
 def visible_rows(text: str, *, strict: bool = True) -> str:
     """A text of several rows in which nothing steers the screen and, where it is `strict`, nothing hides either."""
-    return "\n".join(map(visible if strict else _seen, text.replace("\t", _TAB).split("\n")))
+    return "\n".join(map(visible if strict else _make_visible, text.replace("\t", _TAB).split("\n")))
 
 
 class Sentence(tuple[Part, ...]):
@@ -110,7 +112,7 @@ def cut(text: str, width: int) -> str:
     return "".join(kept) + "…" if width > 0 else ""
 
 
-def fitted(one: Line, width: int) -> Line:
+def fit_line(one: Line, width: int) -> Line:
     """The line within so many columns: what gives way is cut first, the last of it before the first, then the end."""
     over = sum(wide(text) for _, text in one) - width
     given: list[Part] = []
@@ -130,31 +132,31 @@ def fitted(one: Line, width: int) -> Line:
     return tuple(out)
 
 
-def laid(lines: Iterable[Line], width: int) -> Iterator[Line]:
+def wrap_lines(lines: Iterable[Line], width: int) -> Iterator[Line]:
     """The lines as rows of so many columns: sentences and whole ones are broken, all others cut."""
     for one in lines:
         if isinstance(one, UnbrokenLine) and wide(plain(one)) > width:
-            yield from _flowed(one, width)
+            yield from _wrap_whole(one, width)
             continue
         if isinstance(one, Sentence) and one:
-            yield from _broken(one, width)
+            yield from _wrap_sentence(one, width)
         else:
-            yield fitted(one, width)
+            yield fit_line(one, width)
 
 
-def _broken(one: Sentence, width: int) -> list[Line]:
+def _wrap_sentence(one: Sentence, width: int) -> list[Line]:
     *head, (style, last) = one
     text = last.lstrip()
     blanks = len(last) - len(text)
     indent = wide(plain(tuple(head))) + blanks
-    rows = wrapped(text, max(_LEAST_GIVEN, width - indent))
+    rows = wrap_text(text, max(_LEAST_GIVEN, width - indent))
     if len(rows) > _MOST_ROWS:
         rows[_MOST_ROWS - 1 :] = [cut(rows[_MOST_ROWS - 1] + " …", width - indent)]
     first = (*head, (style, " " * blanks + rows[0]))
     return [first, *(((style, " " * indent + row),) for row in rows[1:])]
 
 
-def _flowed(one: UnbrokenLine, width: int) -> Iterator[Line]:
+def _wrap_whole(one: UnbrokenLine, width: int) -> Iterator[Line]:
     """The line in as many rows as it takes, up to a limit, broken at blanks where there are some."""
     cells = [(style, character) for style, text in one for character in text]
     start, room = 0, max(_LEAST_GIVEN, width)
@@ -172,7 +174,7 @@ def _flowed(one: UnbrokenLine, width: int) -> Iterator[Line]:
         while end < len(cells) and cells[end][1] == " ":
             end += 1
         start, room = end, max(_LEAST_GIVEN, width - len(_WHOLE_INDENT))
-    yield fitted(_row(cells[start:], number), width)
+    yield fit_line(_row(cells[start:], number), width)
 
 
 def _row(cells: Sequence[Part], number: int) -> Line:
@@ -182,7 +184,7 @@ def _row(cells: Sequence[Part], number: int) -> Line:
     return (*parts[:-1], (style, last.rstrip()))
 
 
-def wrapped(text: str, width: int) -> list[str]:
+def wrap_text(text: str, width: int) -> list[str]:
     """A text in rows of so many columns, broken at blanks where there are some."""
     rows: list[str] = []
     for paragraph in text.split("\n"):
@@ -222,7 +224,7 @@ def rows_of(parts: Iterable[Line], width: int, indent: str) -> list[Line]:
     return [*rows, row]
 
 
-def painted(lines: Iterable[Line], *, colour: Theme | bool, steer: bool = True) -> str:
+def paint_lines(lines: Iterable[Line], *, colour: Theme | bool, steer: bool = True) -> str:
     """The lines for a terminal in the colours of a theme, each with its newline.
 
     Without `steer` there is no escape sequence at all.
@@ -238,22 +240,22 @@ def _paint(part: Part, theme: Theme, *, steer: bool) -> str:
 
 
 @cache
-def _colouring() -> re.Pattern[str]:
+def _colour_pattern() -> re.Pattern[str]:
     return re.compile("(\x1b\\[[0-9;]*m)")
 
 
 def harmless(text: str) -> str:
     """A text in which nothing but colour is left of what steers a terminal: all that is shown goes through here."""
-    pieces = _colouring().split(text)
+    pieces = _colour_pattern().split(text)
     return "".join(piece if at % 2 else clean(piece) for at, piece in enumerate(pieces))
 
 
 def diff_lines(rows: Sequence[str], indent: str = "    ") -> list[Line]:
     """The rows of a diff in their colours; where a line became another one, the words that differ stand out."""
-    return [line(indent, *parts) for parts in marked(rows)]
+    return [line(indent, *parts) for parts in mark_diff_words(rows)]
 
 
-def marked(rows: Sequence[str]) -> list[tuple[Part, ...]]:
+def mark_diff_words(rows: Sequence[str]) -> list[tuple[Part, ...]]:
     """Each row of a diff in parts. As many lines that come as went before them are taken for the same lines."""
     out: list[tuple[Part, ...]] = [((diff_style(row), row),) for row in rows]
     signs = list(map(diff_sign, rows))
@@ -305,13 +307,13 @@ def _words() -> re.Pattern[str]:
 
 
 @cache
-def _leading() -> re.Pattern[str]:
+def _lead_pattern() -> re.Pattern[str]:
     return re.compile(r" *\d+ [-+ ] ?|[-+ ]")
 
 
 def _lead(row: str) -> int:
     """How many characters stand before the line itself: its number and its sign."""
-    found = _leading().match(row)
+    found = _lead_pattern().match(row)
     return found.end() if found else 0
 
 
@@ -320,22 +322,22 @@ def whole_rows(rows: Iterable[str], indent: str, width: int) -> list[Line]:
 
     What is left of one stands below its text, not below its number: it does not look like another line.
     """
-    return [one for several in hung_rows(list(rows), indent, width) for one in several]
+    return [one for several in wrap_diff_rows(list(rows), indent, width) for one in several]
 
 
-def hung_rows(rows: Sequence[str], indent: str, width: int) -> Iterator[list[Line]]:
+def wrap_diff_rows(rows: Sequence[str], indent: str, width: int) -> Iterator[list[Line]]:
     """The same, row by row; in one that has to be broken the words that differ do not stand out."""
-    for row, parts in zip(rows, marked(rows), strict=True):
-        several = _hung(row, width - len(indent) - 1)
+    for row, parts in zip(rows, mark_diff_words(rows), strict=True):
+        several = _wrap_diff_row(row, width - len(indent) - 1)
         if len(several) == 1:
             yield [line(indent, *((style, text.replace("\t", _TAB)) for style, text in parts))]
         else:
             yield [line(indent, (diff_style(row), part)) for part in several]
 
 
-def _hung(row: str, width: int) -> list[str]:
+def _wrap_diff_row(row: str, width: int) -> list[str]:
     lead = _lead(row)
-    first, *rest = wrapped(row[lead:].replace("\t", _TAB), max(_LEAST_GIVEN, width - lead))
+    first, *rest = wrap_text(row[lead:].replace("\t", _TAB), max(_LEAST_GIVEN, width - lead))
     return [row[:lead] + first, *(" " * lead + part for part in rest)]
 
 

@@ -7,7 +7,7 @@ from ferrule.core.content import CommandResult, Created, Edited, FileText
 from ferrule.core.face import Ends, Values
 from ferrule.dialects import shared
 from ferrule.dialects.dialect import Dialect, rows
-from ferrule.dialects.shared import failed, reading
+from ferrule.dialects.shared import file_renderer, has_failed
 from ferrule.tools.shell.outcomes import Left
 
 
@@ -16,29 +16,29 @@ def from_the_start(values: Values) -> Values:
     return {key: value for key, value in values.items() if key not in ("offset", "limit") or value >= 1}
 
 
-def numbered(outcome: FileText) -> str:
+def number_lines(outcome: FileText) -> str:
     """Lines as what stands between newlines: there is an empty one behind the last newline, and in an empty file."""
     lines = outcome.lines
     if (outcome.final_newline and not outcome.limited) or (outcome.total == 0 and outcome.first == 1):
         lines = (*lines, "")
-    return shared.numbered(outcome._replace(lines=lines), "{}\t{}")
+    return shared.number_lines(outcome._replace(lines=lines), "{}\t{}")
 
 
-def written(outcome: Created) -> str:
+def render_write(outcome: Created) -> str:
     """Lines counted as above."""
     return f"{outcome.lines + (outcome.final_newline or not outcome.lines)} lines"
 
 
-def edited(outcome: Edited) -> str:
+def render_edit(outcome: Edited) -> str:
     lines = [
         mark + line for old, new in outcome.pieces for mark, text in (("- ", old), ("+ ", new)) for line in _lines(text)
     ]
     return "\n".join(lines) or f"edited {outcome.path}"
 
 
-def ran(outcome: CommandResult | Left) -> str:
+def render_command(outcome: CommandResult | Left) -> str:
     if isinstance(outcome, Left):
-        return shared.left(outcome)
+        return shared.render_background(outcome)
     parts = [outcome.output] if outcome.output else []
     if outcome.timed_out_after is not None:
         parts.append(f"error: command timed out after {math.ceil(outcome.timed_out_after)}s")
@@ -84,7 +84,7 @@ def dialect() -> Dialect:
                 "decoded": ("image",),
                 "folders": False,
             },
-            says=reading(numbered),
+            says=file_renderer(number_lines),
             errors={
                 **_ERRORS,
                 "not-found": _UNREADABLE + "{hint}",
@@ -97,7 +97,7 @@ def dialect() -> Dialect:
             "write",
             "write",
             fill={"final_newline": False},
-            says=written,
+            says=render_write,
             errors=_WRITING,
             bound=Ends(10_000),
         ),
@@ -105,7 +105,7 @@ def dialect() -> Dialect:
             "edit",
             "edit",
             params={"old_string": "old", "new_string": "new"},
-            says=edited,
+            says=render_edit,
             errors={
                 **_WRITING,
                 "not-found": _UNREADABLE,
@@ -127,8 +127,8 @@ def dialect() -> Dialect:
                 "head_chars": 2 * _BASH_BYTES,
                 "tail_chars": 2 * _BASH_BYTES,
             },
-            says=ran,
-            failed=failed,
+            says=render_command,
+            failed=has_failed,
             errors=_ERRORS,
             bound=Ends(_BASH_BYTES, 256),
         ),

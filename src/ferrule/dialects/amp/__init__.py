@@ -12,19 +12,19 @@ import msgspec
 
 from ferrule.core.content import CommandResult, Created, Deleted, Edited, Formatted, Hits, Matching, PathPage, Restored
 from ferrule.core.errors import BadArguments
-from ferrule.core.face import GENERAL_LIMIT_BYTES, Face, Values, copied
+from ferrule.core.face import GENERAL_LIMIT_BYTES, Face, Values, copy_json
 from ferrule.core.tool import Context
 from ferrule.dialects.dialect import Dialect, rows
 from ferrule.dialects.shared import (
     about_skill,
-    delegated,
-    fenced,
-    going_on,
-    matching,
-    numbered_links,
-    pages,
-    reading,
-    undone,
+    describe_background,
+    fence_text,
+    file_renderer,
+    has_agent_failed,
+    link_renderer,
+    page_renderer,
+    render_delegation,
+    render_matching,
     without,
 )
 from ferrule.tools.shell.outcomes import Left
@@ -74,7 +74,7 @@ def task(values: Values) -> Values:
 
 def by_query(face: Face) -> Face:
     """The face of a web search, which accepts the name that all others have for what is looked for."""
-    accepts = copied(face.schema)
+    accepts = copy_json(face.schema)
     accepts["properties"]["query"] = {"type": "string"}
     del accepts["required"]
     return msgspec.structs.replace(face, accepts=accepts)
@@ -123,21 +123,21 @@ NOTHING_FOUND = (
 )
 
 
-def edited(outcome: Edited) -> dict[str, Any]:
+def render_edit(outcome: Edited) -> dict[str, Any]:
     return {"diff": outcome.diff, "lineRange": [outcome.first_line, outcome.last_line]}
 
 
-def created(outcome: Created) -> Any:
+def render_write(outcome: Created) -> Any:
     message = f"Successfully {'overwrote' if outcome.existed else 'created'} file {outcome.path}"
     if outcome.guidance:
         return {"message": message, "discoveredGuidanceFiles": list(outcome.guidance)}
     return message
 
 
-def ran(outcome: CommandResult | Left) -> str:
+def render_command(outcome: CommandResult | Left) -> str:
     about = outcome.task if isinstance(outcome, Left) else outcome
     end = (
-        f"<background>{going_on(outcome)}</background>"
+        f"<background>{describe_background(outcome)}</background>"
         if isinstance(outcome, Left)
         else f"<exit_code>{outcome.exit_code}</exit_code>"
     )
@@ -167,27 +167,27 @@ def files_and_remaining(outcome: PathPage) -> dict[str, Any]:
 def lines(outcome: Hits | Matching) -> list[str]:
     """Matching lines; or files, for a call in the words of a family that may ask for those."""
     if isinstance(outcome, Matching):
-        return matching(outcome, none="\n".join(NOTHING_FOUND)).split("\n")
+        return render_matching(outcome, none="\n".join(NOTHING_FOUND)).split("\n")
     if not outcome.lines:
         return list(NOTHING_FOUND)
     return [f"{hit.path}:{hit.line}: {hit.text}" for hit in outcome.lines]
 
 
-def deleted(outcome: Deleted) -> str:
+def render_delete(outcome: Deleted) -> str:
     return f"Successfully deleted file {outcome.path}"
 
 
-def restored(outcome: Restored) -> str:
-    return fenced(outcome.diff, "diff")
+def render_undo(outcome: Restored) -> str:
+    return fence_text(outcome.diff, "diff")
 
 
-def formatted(outcome: Formatted) -> str | dict[str, str]:
+def render_format(outcome: Formatted) -> str | dict[str, str]:
     if not outcome.diff:
         return f"{outcome.path} was formatted already ({outcome.program})"
     return {"diff": outcome.diff}
 
 
-def checked(outcome: "CheckRun") -> str:
+def render_checks(outcome: "CheckRun") -> str:
     """What came of each check."""
     from ferrule.dialects.amp.reports import check_report as said  # for sessions that run checks
 
@@ -201,7 +201,7 @@ def skill(outcome: "SkillLoaded") -> str:
     return f'<loaded_skill name="{outcome.name}">\n{outcome.text}\n\n{rows}'.rstrip() + "\n</loaded_skill>"
 
 
-def answered(outcome: "Worked") -> str:
+def render_answer(outcome: "Worked") -> str:
     """Of a subagent, only the last message reaches whoever asked."""
     return outcome.text
 
@@ -210,13 +210,13 @@ def places(outcome: "Worked | Spots") -> str:
     """What a subagent found, in its own words; or places by rank."""
     spots = getattr(outcome, "spots", None)
     if spots is None:
-        return answered(cast("Worked", outcome))
+        return render_answer(cast("Worked", outcome))
     if not spots:
         return "Nothing has the words of the question. Try others, or Grep for a text that must be there."
     return "\n".join(f"{spot.path}#L{spot.first}-L{spot.last}: {spot.line}" for spot in spots)
 
 
-def reworked(outcome: "Reworked") -> str:
+def render_rework(outcome: "Reworked") -> str:
     """A line for each file, as git shows them, and what all of it took."""
     sign = {"added": "A", "changed": "M", "unchanged": " "}
     rows = [
@@ -235,50 +235,50 @@ def reworked(outcome: "Reworked") -> str:
 
 def problems(outcome: "Problems") -> str:
     """A line for each problem."""
-    from ferrule.dialects.amp.reports import listed  # for sessions that ask language servers
+    from ferrule.dialects.amp.reports import render_problems  # for sessions that ask language servers
 
-    return listed(outcome)
+    return render_problems(outcome)
 
 
 def threads(outcome: "ThreadsFound") -> str:
     """A block for each thread that was found."""
-    from ferrule.dialects.amp.reports import found  # for sessions that look at others
+    from ferrule.dialects.amp.reports import render_threads  # for sessions that look at others
 
-    return found(outcome)
+    return render_threads(outcome)
 
 
 def thread(outcome: "ThreadRead") -> str:
     """The messages of a thread."""
-    from ferrule.dialects.amp.reports import read  # the same
+    from ferrule.dialects.amp.reports import render_thread  # the same
 
-    return read(outcome)
+    return render_thread(outcome)
 
 
 def page(outcome: "Fetched") -> Any:
     """A page of the web, under its title and address."""
-    return pages("To read it, call read_web_page again with that address.")(outcome)
+    return page_renderer("To read it, call read_web_page again with that address.")(outcome)
 
 
 def links(outcome: "Searched") -> str:
     """The results of a search of the web, numbered."""
-    return numbered_links(none='No results found for "{query}".')(outcome)
+    return link_renderer(none='No results found for "{query}".')(outcome)
 
 
 _MOST = 1e6
 
 
-def heard(values: Values) -> Values:
+def lift_todos(values: Values) -> Values:
     """What is open is pending, and a limit is a whole number."""
     out = {**values, "status": "pending"} if values.get("status") == "open" else values
     return {**out, "limit": int(min(_MOST, out["limit"]))} if isinstance(out.get("limit"), float) else out
 
 
-def said(values: Values) -> Values:
+def lower_todos(values: Values) -> Values:
     """The inverse."""
     return {**values, "status": "open"} if values.get("status") == "pending" else values
 
 
-def done(outcome: "TodoCreated | TodoSeen | TodoUpdated | TodoDeleted | TodoListed") -> dict[str, Any]:
+def render_todos(outcome: "TodoCreated | TodoSeen | TodoUpdated | TodoDeleted | TodoListed") -> dict[str, Any]:
     """One task, or several without their descriptions."""
     from ferrule.tools.todos.store import TodoDeleted, TodoListed  # for sessions that keep a list
 
@@ -325,7 +325,7 @@ _SHELL: dict[str, Any] = {
     "params": {"cmd": "command"},
     "fill": {"tail_chars": 50_000, "tail_bytes": 100_000},
     "preprocess": command,
-    "says": ran,
+    "says": render_command,
 }
 _MISSING = "ENOENT: no such file or directory '{path}'{hint}"
 
@@ -349,7 +349,7 @@ def dialect() -> Dialect:
                 "line_bytes": 4_096,
                 "decoded": ("image", "document"),
             },
-            says=reading("{}: {}"),
+            says=file_renderer("{}: {}"),
             errors={
                 "not-found": _MISSING,
                 "binary": "File appears to be binary and cannot be displayed as text.",
@@ -360,7 +360,7 @@ def dialect() -> Dialect:
             "edit",
             "edit_file",
             params={"old_str": "old", "new_str": "new", "replace_all": "everywhere"},
-            says=edited,
+            says=render_edit,
             errors={
                 "not-found": "file not found. Cannot update a file that doesn't exist.",
                 "no-match": "Could not find exact match for old_str\n{message}",
@@ -374,7 +374,7 @@ def dialect() -> Dialect:
             "write",
             "create_file",
             fill={"final_newline": True, "name_guidance": True},
-            says=created,
+            says=render_write,
         ),
         face("shell", "Bash", **_SHELL),
         face("shell", "run_terminal_command", like="Bash", **_SHELL, shown=False),
@@ -396,21 +396,21 @@ def dialect() -> Dialect:
         face(
             "delete",
             "delete_file",
-            says=deleted,
+            says=render_delete,
             errors={"not-found": _MISSING},
         ),
         face(
             "undo",
             "undo_edit",
-            says=restored,
+            says=render_undo,
         ),
         face(
             "format",
             "format_file",
-            says=formatted,
+            says=render_format,
             errors={"not-found": _MISSING},
         ),
-        face("check", "Check", params={"checks": "only"}, says=checked),
+        face("check", "Check", params={"checks": "only"}, says=render_checks),
         face("skill", "skill", params={"name": "skill", "arguments": "args"}, says=skill),
         face(
             "todos",
@@ -422,22 +422,22 @@ def dialect() -> Dialect:
                 "dependsOn": "blocked_by",
                 "parentID": "parent",
             },
-            lift=heard,
-            lower=said,
-            says=done,
+            lift=lift_todos,
+            lower=lower_todos,
+            says=render_todos,
         ),
         face(
             "delegate",
             "Task",
             usual={"kind": "general-purpose"},
             lower=task,
-            says=delegated,
-            failed=undone,
+            says=render_delegation,
+            failed=has_agent_failed,
         ),
         face("finder", "finder", says=places),
-        face("oracle", "oracle", says=answered),
-        face("librarian", "librarian", says=answered),
-        face("kraken", "kraken", says=reworked),
+        face("oracle", "oracle", says=render_answer),
+        face("librarian", "librarian", says=render_answer),
+        face("kraken", "kraken", says=render_rework),
         by_query(
             face(
                 "web_search",

@@ -15,16 +15,16 @@ _NAMED = 60
 def check_report(run: CheckRun) -> str:
     """A line that sums up, a row for each check, and below what those say that did not pass."""
     if not run.checks:
-        return nothing(run)
-    return "\n".join([summed_up(run), *map(row, run.checks), *(f"\n{block}" for block in blocks(run))])
+        return explain_no_checks(run)
+    return "\n".join([summarize_run(run), *map(row, run.checks), *(f"\n{block}" for block in blocks(run))])
 
 
 def blocks(run: CheckRun) -> list[str]:
     """What the checks say beside their rows."""
-    return [block for block in (_said(one, run.root) for one in run.checks) if block]
+    return [block for block in (_format_check(one, run.root) for one in run.checks) if block]
 
 
-def summed_up(run: CheckRun) -> str:
+def summarize_run(run: CheckRun) -> str:
     """`5 checks in 15.2 s: 3 passed, 1 failed, 1 missing.`"""
     counts = [(status, sum(one.status == status for one in run.checks)) for status in _SIGNS]
     said = ", ".join(f"{count} {status}" for status, count in counts if count)
@@ -44,7 +44,7 @@ def row(one: Checked) -> str:
     return "  ".join(parts)
 
 
-def shown(problem: Problem, root: str) -> str:
+def format_problem(problem: Problem, root: str) -> str:
     """`path:line: message`, with the path from the workspace."""
     path = problem.path
     if root and path.startswith(root.rstrip(os.sep) + os.sep):
@@ -54,12 +54,12 @@ def shown(problem: Problem, root: str) -> str:
     return f"{place}{problem.message}{code}"
 
 
-def _said(one: Checked, root: str) -> str:
+def _format_check(one: Checked, root: str) -> str:
     """What a check says beside its row; nothing where that is all."""
     if not one.problems and not one.output:
         return ""
     ran = f" (`{one.check.command}`)" if one.check.command else ""
-    lines = [f"{one.check.name}{ran}:", *(shown(problem, root) for problem in one.problems)]
+    lines = [f"{one.check.name}{ran}:", *(format_problem(problem, root) for problem in one.problems)]
     if one.total_problems > len(one.problems):
         lines.append(f"… and {one.total_problems - len(one.problems)} more")
     if one.output:
@@ -67,19 +67,19 @@ def _said(one: Checked, root: str) -> str:
     return "\n".join(lines)
 
 
-def nothing(run: CheckRun) -> str:
+def explain_no_checks(run: CheckRun) -> str:
     """Why there was nothing to run, to a model."""
     if run.known:
-        return none_of(run)
+        return explain_none_run(run)
     if run.covering:
-        return f"{covered(run.covering)} Leave `path` out to run them."
+        return f"{explain_covering_checks(run.covering)} Leave `path` out to run them."
     return (
-        f"No checks were found{looked_in(run.looked_in)}. Run them with Bash, if you know how; the user can name them "
-        "in the setting checks.commands."
+        f"No checks were found{describe_places(run.looked_in)}. Run them with Bash, if you know how; the user can name "
+        "them in the setting checks.commands."
     )
 
 
-def none_of(run: CheckRun) -> str:
+def explain_none_run(run: CheckRun) -> str:
     """Why none of the checks that there are was run."""
     there = ", ".join(run.known[:_NAMED]) + f" and {len(run.known) - _NAMED} more" * (len(run.known) > _NAMED)
     if run.why_unreviewed:
@@ -87,19 +87,19 @@ def none_of(run: CheckRun) -> str:
     return f"Nothing was run: there is no such check that runs by default. The checks here are: {there}."
 
 
-def covered(names: Sequence[str]) -> str:
+def explain_covering_checks(names: Sequence[str]) -> str:
     """Why a folder has no checks of its own, though there are some."""
     there = ", ".join(names[:_NAMED]) + f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
     return f"No checks were found in this folder; those of the folder above are about it too: {there}."
 
 
-def looked_in(files: Sequence[str]) -> str:
+def describe_places(files: Sequence[str]) -> str:
     """Where was looked, as a part of a sentence."""
     some = ", ".join(files[:_NAMED]) + f" and {len(files) - _NAMED} more" * (len(files) > _NAMED)
     return f" in {some}" if some else ": nothing here speaks of any (pyproject.toml, package.json, Makefile, …)"
 
 
-def listed(outcome: Problems) -> str:
+def render_problems(outcome: Problems) -> str:
     """A line for each, errors first; hints only where there is nothing else."""
     worse = [problem for problem in outcome.problems if problem.severity != "hint"]
     shown = worse or list(outcome.problems)
@@ -128,7 +128,7 @@ def _row(problem: Problem, folder: str) -> str:
 _NONE = "No threads found. Use fewer or other words; only threads of this workspace are looked at."
 
 
-def found(outcome: ThreadsFound) -> str:
+def render_threads(outcome: ThreadsFound) -> str:
     """A block for each thread."""
     if not outcome.found:
         return _NONE
@@ -139,7 +139,7 @@ def found(outcome: ThreadsFound) -> str:
 
 def _block(one: ThreadFound) -> str:
     rows = [f"{one.id}: {one.title}" if one.title else one.id]
-    rows.append(f"{one.when}, {_counted(one.turns, 'turn')}" + (f", in {one.workspace}" if one.workspace else ""))
+    rows.append(f"{one.when}, {_count_noun(one.turns, 'turn')}" + (f", in {one.workspace}" if one.workspace else ""))
     if one.excerpt:
         rows.append(one.excerpt)
     if one.files:
@@ -147,9 +147,9 @@ def _block(one: ThreadFound) -> str:
     return "\n".join(rows)
 
 
-def read(outcome: ThreadRead) -> str:
+def render_thread(outcome: ThreadRead) -> str:
     """The messages below a line about them; at the end, how to get what was left out."""
-    about = [outcome.when, _counted(outcome.messages, "message"), outcome.workspace, outcome.model]
+    about = [outcome.when, _count_noun(outcome.messages, "message"), outcome.workspace, outcome.model]
     head = f"{outcome.id}: {outcome.title}\n{', '.join(filter(None, about))}"
     blocks = [head, outcome.text or "It has no messages."]
     if outcome.left_out:
@@ -161,5 +161,5 @@ def read(outcome: ThreadRead) -> str:
     return "\n\n".join(blocks)
 
 
-def _counted(count: int, what: str) -> str:
+def _count_noun(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"

@@ -15,7 +15,7 @@ import msgspec
 
 from ferrule.core.content import CellEdited, CommandResult, Created, Edited, Hits, Matching, PathPage, Planned
 from ferrule.core.errors import BadArguments
-from ferrule.core.face import Face, LineLimit, Middle, Values, copied
+from ferrule.core.face import Face, LineLimit, Middle, Values, copy_json
 from ferrule.core.services import PlanApproved
 from ferrule.core.subagents import DelegateOutcome
 from ferrule.dialects.agent_words import Outcome, message
@@ -25,26 +25,26 @@ from ferrule.dialects.shared import (
     LIMIT_BYTES,
     about_code,
     about_skill,
-    also_given,
-    answered,
-    asking,
-    entered,
-    fenced,
+    accept_plan,
+    describe_permissions,
+    fence_text,
+    file_renderer,
+    has_agent_failed,
     hits,
-    holds,
-    linked,
-    matching,
+    invert_names,
     members,
-    mixed,
     opposite,
-    pages,
+    page_renderer,
     paths,
-    reading,
+    question_arrangement,
+    render_answers,
+    render_links,
+    render_matching,
+    render_mixed,
+    render_plan_entry,
     resources,
     tools_named,
     tree,
-    turned,
-    undone,
     without,
 )
 from ferrule.tools.shell.outcomes import Left, TaskRead, TaskSeen, TaskStopped
@@ -65,7 +65,7 @@ def from_the_start(values: Values) -> Values:
     return {**values, "offset": 1} if values.get("offset") == 0 else values
 
 
-def search(values: Values) -> Values:
+def lift_search(values: Values) -> Values:
     """`-i` says the opposite of case sensitive, `-C` both sides of context, and modes have their own names.
 
     Later versions call `-C` also `context`.
@@ -77,20 +77,20 @@ def search(values: Values) -> Values:
     return {**out, "mode": _MODES[values["mode"]]} if "mode" in values else out
 
 
-def searched(values: Values) -> Values:
+def lower_search(values: Values) -> Values:
     """The inverse."""
     out = opposite(values, "case_sensitive", "-i")
-    return {**out, "mode": turned(_MODES)[values["mode"]]} if "mode" in values else out
+    return {**out, "mode": invert_names(_MODES)[values["mode"]]} if "mode" in values else out
 
 
-def edits(values: Values) -> Values:
+def lift_edits(values: Values) -> Values:
     """Several edits, each in canonical names."""
     return members(values, "edits", EDIT)
 
 
-def edits_shown(values: Values) -> Values:
+def lower_edits(values: Values) -> Values:
     """The inverse."""
-    return members(values, "edits", turned(EDIT))
+    return members(values, "edits", invert_names(EDIT))
 
 
 def steps(values: Values) -> Values:
@@ -100,7 +100,7 @@ def steps(values: Values) -> Values:
 
 def tasks(values: Values) -> Values:
     """The inverse."""
-    shown = members(values, "steps", turned(_STEP))
+    shown = members(values, "steps", invert_names(_STEP))
     return {**shown, "steps": [{**task, "activeForm": task["content"]} for task in shown["steps"]]}
 
 
@@ -112,7 +112,7 @@ def shell(values: Values) -> Values:
     return {**without(values, "shell_id"), "task_id": next(iter(named.values()))}
 
 
-def task(values: Values) -> Values:
+def lift_task_id(values: Values) -> Values:
     """`bash_id` is what `task_id` was called; who calls it that gets what is new and does not wait."""
     if values.get("bash_id"):
         asked = {"block": False, **without(values, "bash_id"), "news": True}
@@ -120,7 +120,7 @@ def task(values: Values) -> Values:
     return shell(without(values, "bash_id"))
 
 
-def named(values: Values) -> Values:
+def lower_task_id(values: Values) -> Values:
     """The inverse; `news` is part of the older name."""
     if not values.get("news"):
         return values
@@ -130,19 +130,19 @@ def named(values: Values) -> Values:
 _REMOTE = ("pushToRemote", "remoteSessionId", "remoteSessionTitle", "remoteSessionUrl")
 
 
-def leaving(values: Values) -> Values:
+def lift_remote(values: Values) -> Values:
     """A remote session is one wish, whichever of its parameters says so."""
     out = without(values, *_REMOTE)
     return {**out, "remote": True} if any(values.get(name) for name in _REMOTE) else out
 
 
-def as_leaving(values: Values) -> Values:
+def lower_remote(values: Values) -> Values:
     """The inverse."""
     out = without(values, "remote")
     return {**out, "pushToRemote": True} if values.get("remote") else out
 
 
-def approved(outcome: PlanApproved) -> str:
+def render_approval(outcome: PlanApproved) -> str:
     """Where the model has written the plan itself it is named, and not repeated."""
     head = "The user has approved your plan. Carry it out now; begin with your list of tasks, if you keep one."
     text = (
@@ -152,7 +152,7 @@ def approved(outcome: PlanApproved) -> str:
     )
     if outcome.is_edited:
         text = [f"The plan is in {outcome.path}. {EDITED}", "", outcome.text.rstrip()]
-    return "\n".join([head, *holds(outcome), *text])
+    return "\n".join([head, *describe_permissions(outcome), *text])
 
 
 EMPTY = "The file exists, but it is empty."
@@ -165,14 +165,14 @@ _BETWEEN = frozenset({";", "|", "||", "&", "\n"})
 _ASSIGNMENT = re.compile(r"\w+=")
 
 
-def written(outcome: Created) -> str:
+def render_write(outcome: Created) -> str:
     return f"File {'updated' if outcome.existed else 'created'} successfully at: {outcome.path}"
 
 
-def edited(outcome: Edited | Created) -> str:
+def render_edit(outcome: Edited | Created) -> str:
     if isinstance(outcome, Created):
-        return written(outcome)
-    return f"The file {outcome.path} has been updated.\n{fenced(outcome.diff, 'diff')}"
+        return render_write(outcome)
+    return f"The file {outcome.path} has been updated.\n{fence_text(outcome.diff, 'diff')}"
 
 
 def cell(outcome: CellEdited) -> str:
@@ -180,7 +180,7 @@ def cell(outcome: CellEdited) -> str:
     return f"{did} cell {outcome.cell_id}" + ("" if outcome.mode == "delete" else f" with {outcome.source}")
 
 
-def found(outcome: PathPage) -> str:
+def render_glob(outcome: PathPage) -> str:
     return paths(
         outcome,
         none="No files found",
@@ -188,25 +188,29 @@ def found(outcome: PathPage) -> str:
     )
 
 
-def matched(outcome: Hits | Matching) -> str:
+def render_grep(outcome: Hits | Matching) -> str:
     if isinstance(outcome, Hits):
         return hits(outcome, none="No entries at this offset" if outcome.total else "No matches found")
     if not outcome.files:
         return "No entries at this offset" if outcome.total else "No files found"
-    listed = matching(outcome, none="")
+    listed = render_matching(outcome, none="")
     if outcome.lines:
-        found = _many(outcome.lines, "match", "matches") if outcome.parts else _many(outcome.lines, "matching line")
-        return f"{listed}\n\nFound {found} in {_many(outcome.total, 'file')}."
-    return f"Found {_many(outcome.total, 'file')}\n{listed}"
+        found = (
+            _count_noun(outcome.lines, "match", "matches")
+            if outcome.parts
+            else _count_noun(outcome.lines, "matching line")
+        )
+        return f"{listed}\n\nFound {found} in {_count_noun(outcome.total, 'file')}."
+    return f"Found {_count_noun(outcome.total, 'file')}\n{listed}"
 
 
-def _many(count: int, thing: str, things: str = "") -> str:
+def _count_noun(count: int, thing: str, things: str = "") -> str:
     return f"{count} {thing if count == 1 else things or thing + 's'}"
 
 
-def ran(outcome: CommandResult | Left) -> str:
+def render_command(outcome: CommandResult | Left) -> str:
     if isinstance(outcome, Left):
-        return _left(outcome)
+        return _render_background(outcome)
     output = outcome.output.strip("\n")
     if outcome.timed_out_after is not None:
         return f"{output}\n\nCommand timed out after {outcome.timed_out_after:g}s".strip()
@@ -217,7 +221,7 @@ def ran(outcome: CommandResult | Left) -> str:
     return output or "(The command printed nothing.)"
 
 
-def _left(outcome: Left) -> str:
+def _render_background(outcome: Left) -> str:
     task = outcome.task
     how = "Use TaskOutput to read its output and TaskStop to stop it."
     if outcome.after is None:
@@ -231,7 +235,7 @@ def _left(outcome: Left) -> str:
     return f"{said}\n\nOutput so far:\n{output}" if output else said
 
 
-def read(outcome: TaskRead) -> dict[str, Any]:
+def render_task(outcome: TaskRead) -> dict[str, Any]:
     task = outcome.task
     return {
         "retrieval_status": {"ended": "success", "found": "success", "time": "timeout", "running": "not_ready"}[
@@ -248,7 +252,7 @@ def read(outcome: TaskRead) -> dict[str, Any]:
     }
 
 
-def stopped(outcome: TaskStopped) -> dict[str, str]:
+def render_stop(outcome: TaskStopped) -> dict[str, str]:
     task = outcome.task
     return {
         "message": f"Successfully stopped task: {task.id} ({task.command})",
@@ -262,7 +266,7 @@ def _kind(task: TaskSeen) -> str:
     return "local_agent" if task.kind == "agent" else "local_bash"
 
 
-def failed(outcome: CommandResult | Left) -> bool:
+def has_failed(outcome: CommandResult | Left) -> bool:
     """An exit code of 1 is an answer where it comes from a program that answers with it."""
     if isinstance(outcome, Left):
         return False
@@ -291,7 +295,7 @@ def _says_no(words: list[str]) -> bool:
     return bool(words) and (words[0] in _ANSWERS or (words[0] == "git" and words[1:2] in (["diff"], ["grep"])))
 
 
-def planned(_: Planned) -> str:
+def render_plan(_: Planned) -> str:
     return "The list was updated. Go on with the tasks on it."
 
 
@@ -312,16 +316,16 @@ _SHOWN = {"active_form": "activeForm", "blocked_by": "blockedBy"}
 
 def also_deleted(face: Face) -> Face:
     """The face of an update, which accepts the status that later versions have beside the advertised ones."""
-    accepts = copied(face.schema)
+    accepts = copy_json(face.schema)
     accepts["properties"]["status"]["enum"].append("deleted")
     return msgspec.structs.replace(face, accepts=accepts)
 
 
-def created(outcome: "TodoCreated") -> dict[str, Any]:
+def render_created_todo(outcome: "TodoCreated") -> dict[str, Any]:
     return {"task": {"id": outcome.todo.id, "subject": outcome.todo.subject}}
 
 
-def seen(outcome: "TodoSeen") -> dict[str, Any]:
+def render_todo(outcome: "TodoSeen") -> dict[str, Any]:
     """What there is nothing of is left out, but for what a task always has."""
     todo = outcome.todo
     if todo is None:
@@ -340,7 +344,7 @@ def seen(outcome: "TodoSeen") -> dict[str, Any]:
     }
 
 
-def updated(outcome: "TodoUpdated | TodoDeleted") -> dict[str, Any]:
+def render_updated_todo(outcome: "TodoUpdated | TodoDeleted") -> dict[str, Any]:
     from ferrule.tools.todos.store import TodoDeleted  # for sessions that keep a list
 
     todo = outcome.todo
@@ -352,7 +356,7 @@ def updated(outcome: "TodoUpdated | TodoDeleted") -> dict[str, Any]:
     return {"success": True, "taskId": todo.id, "updatedFields": fields, **change}
 
 
-def listed(outcome: "TodoListed") -> dict[str, Any]:
+def render_todos(outcome: "TodoListed") -> dict[str, Any]:
     """Of what a task waits for, only what is not completed."""
     return {
         "tasks": [
@@ -389,7 +393,7 @@ _TASK = {"most_chars": 30_000}
 _AGENT: dict[str, Any] = {
     "params": {"subagent_type": "kind", "run_in_background": "background"},
     "says": says_task,
-    "failed": undone,
+    "failed": has_agent_failed,
     "bound": Middle(30_000),
     "also": {"name": {}, "team_name": {}, "isolation": {}, "mode": {}, "effort": {}},
     "unused": ("name", "team_name", "isolation", "mode", "effort"),
@@ -426,7 +430,7 @@ def dialect() -> Dialect:
                 "folders": False,
                 "mention_empty": True,
             },
-            says=reading("{:>6}→{}", empty=EMPTY, past=PAST),
+            says=file_renderer("{:>6}→{}", empty=EMPTY, past=PAST),
             errors={
                 **_MISSING,
                 "binary": "{path} is binary ({count} bytes) and cannot be shown. Use Bash to look into it.",
@@ -440,7 +444,7 @@ def dialect() -> Dialect:
             "Write",
             params=_PATH,
             fill={"final_newline": False, "read_first": True},
-            says=written,
+            says=render_write,
             errors=_UNREAD,
         ),
         face(
@@ -448,7 +452,7 @@ def dialect() -> Dialect:
             "Edit",
             params={**_PATH, **EDIT},
             fill={"read_first": True, "may_create": True},
-            says=edited,
+            says=render_edit,
             errors={
                 **_UNREAD,
                 **_MISSING,
@@ -464,10 +468,10 @@ def dialect() -> Dialect:
             "multi_edit",
             "MultiEdit",
             params=_PATH,
-            lift=edits,
-            lower=edits_shown,
+            lift=lift_edits,
+            lower=lower_edits,
             fill={"in_turn": True, "read_first": True},
-            says=edited,
+            says=render_edit,
             errors={**_UNREAD, **_MISSING, **_BINARY},
             shown=False,
         ),
@@ -475,7 +479,7 @@ def dialect() -> Dialect:
             "glob",
             "Glob",
             fill={"limit": 100, "by_time": True, "offset": 0, "ignored": True},
-            says=found,
+            says=render_glob,
             errors=_NO_FOLDER,
         ),
         face(
@@ -491,12 +495,12 @@ def dialect() -> Dialect:
                 "-o": "only_matching",
             },
             also={"context": {"type": "number"}, "-o": {"type": "boolean"}},
-            lift=search,
-            lower=searched,
+            lift=lift_search,
+            lower=lower_search,
             said_as={"case_sensitive": "-i"},
             usual={"mode": "files", "case_sensitive": True, "limit": 0},
             fill={"per_file": 0, "line_chars": 500, "by_time": True},
-            says=matched,
+            says=render_grep,
             errors=_NO_FOLDER,
         ),
         face(
@@ -516,8 +520,8 @@ def dialect() -> Dialect:
                 "yields": True,
                 "carry": True,
             },
-            says=ran,
-            failed=failed,
+            says=render_command,
+            failed=has_failed,
             bound=Middle(30_000),
         ),
         face(
@@ -542,7 +546,7 @@ def dialect() -> Dialect:
             params={"todos": "steps"},
             lift=steps,
             lower=tasks,
-            says=planned,
+            says=render_plan,
             shown=False,
         ),
         face(
@@ -552,22 +556,22 @@ def dialect() -> Dialect:
             per={"seconds": 1000},
             usual=_WAITING,
             fill=_TASK,
-            says=read,
+            says=render_task,
         ),
         face(
             "shell_output",
             "BashOutput",
             params={"timeout": "seconds", "filter": "only"},
             per={"seconds": 1000},
-            lift=task,
-            lower=named,
+            lift=lift_task_id,
+            lower=lower_task_id,
             usual=_WAITING,
             fill=_TASK,
-            says=read,
+            says=render_task,
             aliases=("TaskOutput", "BashOutputTool", "AgentOutput", "AgentOutputTool"),
             shown=False,
         ),
-        face("shell_stop", "TaskStop", lift=shell, says=stopped),
+        face("shell_stop", "TaskStop", lift=shell, says=render_stop),
         face("delegate", "Task", **_AGENT),
         face(
             "delegate",
@@ -590,13 +594,13 @@ def dialect() -> Dialect:
         face(
             "ask_user",
             "AskUserQuestion",
-            **asking(multiSelect="multiple"),
+            **question_arrangement(multiSelect="multiple"),
             also={"annotations": {}},
             unused=("metadata", "annotations"),
-            says=answered,
+            says=render_answers,
         ),
-        face("todo_create", "TaskCreate", params={"activeForm": "active_form"}, says=created),
-        face("todo_get", "TaskGet", params={"taskId": "todo_id"}, says=seen),
+        face("todo_create", "TaskCreate", params={"activeForm": "active_form"}, says=render_created_todo),
+        face("todo_get", "TaskGet", params={"taskId": "todo_id"}, says=render_todo),
         also_deleted(
             face(
                 "todo_update",
@@ -607,19 +611,19 @@ def dialect() -> Dialect:
                     "addBlocks": "add_blocks",
                     "addBlockedBy": "add_blocked_by",
                 },
-                says=updated,
+                says=render_updated_todo,
             )
         ),
-        face("todo_list", "TaskList", says=listed),
-        face("enter_plan", "EnterPlanMode", says=entered),
-        also_given(
+        face("todo_list", "TaskList", says=render_todos),
+        face("enter_plan", "EnterPlanMode", says=render_plan_entry),
+        accept_plan(
             face(
                 "exit_plan",
                 "ExitPlanMode",
                 params={"allowedPrompts": "wishes"},
-                lift=leaving,
-                lower=as_leaving,
-                says=approved,
+                lift=lift_remote,
+                lower=lower_remote,
+                says=render_approval,
             )
         ),
         face(
@@ -628,12 +632,12 @@ def dialect() -> Dialect:
             also={"offset": {}},
             unused=("offset",),
             fill={"across": False},
-            says=pages("To read it, call WebFetch again with that address and the same prompt."),
+            says=page_renderer("To read it, call WebFetch again with that address and the same prompt."),
             limit_bytes=LIMIT_BYTES,
         ),
-        face("web_search", "WebSearch", says=linked),
+        face("web_search", "WebSearch", says=render_links),
         face("list_mcp_resources", "ListMcpResourcesTool", says=resources),
-        face("read_mcp_resource", "ReadMcpResourceTool", says=mixed),
+        face("read_mcp_resource", "ReadMcpResourceTool", says=render_mixed),
         face("lsp", "LSP", params={"filePath": "path"}, says=about_code, errors=_MISSING),
     )
     return Dialect(name="claude", faces=faces, aliases=ALIASES)
@@ -683,11 +687,11 @@ def claude_code_definition(anthropic_tool: Mapping[str, Any]) -> ToolDefinition:
     name = str(anthropic_tool.get("name", ""))
     if is_claude_code_tool(name):
         schema, word = _catalog()
-        return ToolDefinition(name, word[name], copied(schema[name]))
+        return ToolDefinition(name, word[name], copy_json(schema[name]))
     kind, _, date = str(anthropic_tool.get("type", "")).rpartition("_")
     name = BUILT_IN.get(kind, name) if date.isdigit() else name
     parameters = anthropic_tool.get("input_schema") or {"type": "object", "properties": {}}
-    return ToolDefinition(name, str(anthropic_tool.get("description") or ""), copied(parameters))
+    return ToolDefinition(name, str(anthropic_tool.get("description") or ""), copy_json(parameters))
 
 
 @cache

@@ -13,19 +13,19 @@ from ferrule.core.face import Middle, Values
 from ferrule.dialects.dialect import Dialect, rows
 from ferrule.dialects.shared import (
     answers_by_id,
-    asking,
-    matching,
+    explain_stop,
+    file_renderer,
+    has_agent_failed,
+    invert_names,
     members,
-    mixed,
-    patched,
     picture,
-    reading,
+    question_arrangement,
+    render_matching,
+    render_mixed,
+    render_patch,
     resources,
-    stopped,
     tools_named,
     tree,
-    turned,
-    undone,
     without,
 )
 from ferrule.tools.shell.outcomes import Left, Permitted, TaskRead
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ferrule.dialects.agent_words import Outcome
 
 
-def spawned(outcome: "Outcome") -> dict[str, str] | str:
+def render_spawn(outcome: "Outcome") -> dict[str, str] | str:
     """Whom to wait for."""
     from ferrule.core.subagents import LeftAgent  # for sessions with subagents
     from ferrule.dialects.agent_words import message
@@ -45,37 +45,38 @@ def spawned(outcome: "Outcome") -> dict[str, str] | str:
     return {"agent_id": outcome.worked.id, "nickname": outcome.worked.description or outcome.worked.name}
 
 
-def waited(outcome: "AgentsSeen") -> dict[str, Any]:
+def render_wait(outcome: "AgentsSeen") -> dict[str, Any]:
     """Those that have ended; none where the time was over first."""
-    ended = {worked.id: _stands(worked) for worked in outcome.works if worked.status != "running"}
+    ended = {worked.id: _final_status(worked) for worked in outcome.works if worked.status != "running"}
     return {"status": ended, "timed_out": outcome.timed_out}
 
 
-def listed(outcome: "AgentsSeen") -> dict[str, Any]:
+def render_agents(outcome: "AgentsSeen") -> dict[str, Any]:
     rows = [
-        {"agent_name": one.id, "agent_status": _now(one), "last_task_message": one.description} for one in outcome.works
+        {"agent_name": one.id, "agent_status": _current_status(one), "last_task_message": one.description}
+        for one in outcome.works
     ]
     return {"agents": rows}
 
 
-def resumed(outcome: "AgentsSeen") -> dict[str, Any]:
+def render_resume(outcome: "AgentsSeen") -> dict[str, Any]:
     """How one is that can be told more, whether it has ended or not."""
-    return {"status": _now(outcome.works[0])}
+    return {"status": _current_status(outcome.works[0])}
 
 
-def sent(outcome: "AgentSent") -> dict[str, str]:
+def render_send(outcome: "AgentSent") -> dict[str, str]:
     return {"submission_id": outcome.call_id, "agent_id": outcome.worked.id}
 
 
-def closed(outcome: "AgentStopped") -> dict[str, Any]:
-    return {"status": _stands(outcome.worked)}
+def render_close(outcome: "AgentStopped") -> dict[str, Any]:
+    return {"status": _final_status(outcome.worked)}
 
 
-def _now(worked: "Worked") -> dict[str, str] | str:
-    return "running" if worked.status == "running" else _stands(worked)
+def _current_status(worked: "Worked") -> dict[str, str] | str:
+    return "running" if worked.status == "running" else _final_status(worked)
 
 
-def _stands(worked: "Worked") -> dict[str, str] | str:
+def _final_status(worked: "Worked") -> dict[str, str] | str:
     """How it ended, with what it said."""
     from ferrule.core.subagents import last_words  # for sessions with subagents
 
@@ -91,19 +92,19 @@ _STEP = {"step": "text", "status": "status"}
 _SPAWN = ("prompt", "description", "kind", "history", "model")
 
 
-def outside(values: Values) -> Values:
+def lift_outside(values: Values) -> Values:
     """Who wants to be above the sandbox wants to be outside of it; all else stays inside, and may be denied there."""
     out = without(values, "sandbox_permissions")
     return {**out, "outside": True} if values.get("sandbox_permissions") == _ABOVE else out
 
 
-def permissions(values: Values) -> Values:
+def lower_outside(values: Values) -> Values:
     """The inverse."""
     out = without(values, "outside")
     return {**out, "sandbox_permissions": _ABOVE} if values.get("outside") else out
 
 
-def wanted(values: Values) -> Values:
+def lift_permissions(values: Values) -> Values:
     """What is asked for, without the boxes around it."""
     asked = values["permissions"]
     files = asked.get("file_system", {})
@@ -112,7 +113,7 @@ def wanted(values: Values) -> Values:
     return {**out, "network": network["enabled"]} if "enabled" in network else out
 
 
-def wants(values: Values) -> Values:
+def lower_permissions(values: Values) -> Values:
     """The inverse."""
     files = {key: values[key] for key in ("read", "write") if key in values}
     asked = {
@@ -122,14 +123,14 @@ def wants(values: Values) -> Values:
     return {**without(values, "network", "read", "write"), "permissions": asked}
 
 
-def joined(values: Values) -> Values:
+def lift_command(values: Values) -> Values:
     """A program and its arguments as the command line that runs them.
 
     A shell that is given a command line becomes that line: it runs in a shell anyway, and who is asked about it, or
     decides on it, sees what will run and not a quotation of it. So does a single word with blanks in it: nobody has
     programs of such names.
     """
-    values = outside(values)
+    values = lift_outside(values)
     words = values["command"]
     if not words:
         raise BadArguments("command: is empty; give a program and its arguments.")
@@ -142,13 +143,13 @@ def joined(values: Values) -> Values:
     return {**values, "command": shlex.join(words)}
 
 
-def split(values: Values) -> Values:
+def lower_command(values: Values) -> Values:
     """The inverse."""
-    values = permissions(values)
+    values = lower_outside(values)
     line = values["command"]
     try:
         words = shlex.split(line)
-        plain = joined({"command": words})["command"] == line
+        plain = lift_command({"command": words})["command"] == line
     except (ValueError, BadArguments):
         plain = False
     return {**values, "command": words if plain else ["bash", "-lc", line]}
@@ -161,7 +162,7 @@ def steps(values: Values) -> Values:
 
 def plan(values: Values) -> Values:
     """The inverse."""
-    return members(values, "steps", turned(_STEP))
+    return members(values, "steps", invert_names(_STEP))
 
 
 def detail(values: Values) -> Values:
@@ -178,34 +179,34 @@ def as_detail(values: Values) -> Values:
     return {**without(values, "original"), "detail": "original" if values["original"] else "high"}
 
 
-def arrange_spawned(values: Values) -> Values:
+def lift_spawn(values: Values) -> Values:
     """An agent is spawned and left to itself."""
     return {**values, "background": True}
 
 
-def spawn(values: Values) -> Values:
+def lower_spawn(values: Values) -> Values:
     """The inverse, as far as the family has words for it."""
     return {key: values[key] for key in _SPAWN if key in values}
 
 
-def spawned_of_items(values: Values) -> Values:
+def lift_spawn_items(values: Values) -> Values:
     """The older arrangement: the task as text, as items of text, or as both."""
-    out = without(_of_items(values, "prompt"), "history")
-    return arrange_spawned({**out, "history": "all"} if values.get("history") else out)
+    out = without(_join_items(values, "prompt"), "history")
+    return lift_spawn({**out, "history": "all"} if values.get("history") else out)
 
 
-def spawn_of_items(values: Values) -> Values:
+def lower_spawn_items(values: Values) -> Values:
     """The inverse."""
-    out = without(spawn(values), "description", "history")
+    out = without(lower_spawn(values), "description", "history")
     return {**out, "history": values["history"] == "all"} if "history" in values else out
 
 
-def sent_of_items(values: Values) -> Values:
+def lift_message_items(values: Values) -> Values:
     """A message as text, as items of text, or as both."""
-    return _of_items(values, "message")
+    return _join_items(values, "message")
 
 
-def _of_items(values: Values, name: str) -> Values:
+def _join_items(values: Values, name: str) -> Values:
     items = values.get("items") or []
     if any(item.get("type", "text") != "text" for item in items):
         raise BadArguments("items: only text can be given to an agent; name files by their paths.")
@@ -220,27 +221,27 @@ EMPTY = "The file is empty."
 PAST = "The file has {total} lines; line {first} is past its end."
 
 
-def planned(_: Planned) -> str:
+def render_plan(_: Planned) -> str:
     return "Plan updated"
 
 
-def viewed(outcome: Picture) -> list[dict[str, str]]:
+def render_image(outcome: Picture) -> list[dict[str, str]]:
     return [{"type": "text", "text": outcome.path}, picture(outcome)]
 
 
-def says_listed(outcome: FolderTree) -> str:
+def render_folder(outcome: FolderTree) -> str:
     more = [f"More than {len(outcome.entries)} entries found; use offset for the others"] if outcome.remaining else []
     return "\n".join([f"Absolute path: {outcome.path}", tree(outcome) or "(nothing here)", *more])
 
 
 def files(outcome: Matching) -> str:
-    return matching(outcome, none="No matches found.")
+    return render_matching(outcome, none="No matches found.")
 
 
-def ran(outcome: CommandResult | Left) -> str:
+def render_command(outcome: CommandResult | Left) -> str:
     if isinstance(outcome, Left):
         return session(outcome)
-    why = stopped(outcome)
+    why = explain_stop(outcome)
     rows = [f"Exit code: {outcome.exit_code}", f"Wall time: {outcome.took:.1f} seconds", *([why] if why else ())]
     return "\n".join([*rows, "Output:", outcome.output])
 
@@ -253,14 +254,14 @@ def session(outcome: CommandResult | Left | TaskRead) -> str:
         stands = f"Process exited with code {seen.exit_code}"
     else:
         stands = f"Process running with session ID {seen.number}"
-    why = stopped(outcome) if isinstance(outcome, CommandResult) else None
+    why = explain_stop(outcome) if isinstance(outcome, CommandResult) else None
     rows = [f"Wall time: {seconds:.4f} seconds", stands, *([why] if why else ())]
     if seen.total_chars > len(seen.output):
         rows.append(f"Original token count: {-(-seen.total_chars // CHARS_A_TOKEN)}")
     return "\n".join([*rows, "Output:", seen.output])
 
 
-def permitted(outcome: Permitted) -> dict[str, Any]:
+def render_permissions(outcome: Permitted) -> dict[str, Any]:
     files = {"read": list(outcome.read), "write": list(outcome.write)}
     granted = {
         **({"network": {"enabled": True}} if outcome.network else {}),
@@ -277,7 +278,7 @@ _SHELL: dict[str, Any] = {
     "said_as": {"outside": "sandbox_permissions"},
     "unused": ("login", "prefix_rule"),
     "fill": {"head_chars": 80_000, "tail_chars": 80_000},
-    "says": ran,
+    "says": render_command,
     "bound": Middle(40_000),
     "shown": False,
 }
@@ -302,8 +303,8 @@ def dialect() -> Dialect:
                 **_YIELD,
             },
             per={"seconds": 1000},
-            lift=outside,
-            lower=permissions,
+            lift=lift_outside,
+            lower=lower_outside,
             said_as={"outside": "sandbox_permissions"},
             unused=("shell", "login", "environment_id", "prefix_rule", "additional_permissions"),
             says=session,
@@ -315,23 +316,23 @@ def dialect() -> Dialect:
             per={"seconds": 1000},
             says=session,
         ),
-        face("shell", "shell_command", **_SHELL, lift=outside, lower=permissions),
+        face("shell", "shell_command", **_SHELL, lift=lift_outside, lower=lower_outside),
         face(
             "shell",
             "shell",
             **_SHELL,
-            lift=joined,
-            lower=split,
+            lift=lift_command,
+            lower=lower_command,
             aliases=("container.exec", "local_shell"),
         ),
         face(
             "request_permissions",
             "request_permissions",
-            lift=wanted,
-            lower=wants,
+            lift=lift_permissions,
+            lower=lower_permissions,
             said_as=dict.fromkeys(("network", "read", "write"), "permissions"),
             unused=("environment_id",),
-            says=permitted,
+            says=render_permissions,
         ),
         face(
             "patch",
@@ -339,7 +340,7 @@ def dialect() -> Dialect:
             params={"input": "patch"},
             text_param="input",
             grammar=grammar,
-            says=patched,
+            says=render_patch,
         ),
         face(
             "plan",
@@ -347,7 +348,7 @@ def dialect() -> Dialect:
             params={"plan": "steps"},
             lift=steps,
             lower=plan,
-            says=planned,
+            says=render_plan,
         ),
         face(
             "view_image",
@@ -355,7 +356,7 @@ def dialect() -> Dialect:
             unused=("environment_id",),
             lift=detail,
             lower=as_detail,
-            says=viewed,
+            says=render_image,
         ),
         face(
             "read",
@@ -369,7 +370,7 @@ def dialect() -> Dialect:
                 "folders": False,
                 "mention_empty": True,
             },
-            says=reading("L{}: {}", empty=EMPTY, past=PAST),
+            says=file_renderer("L{}: {}", empty=EMPTY, past=PAST),
             errors={
                 "binary": "{path} is binary ({count} bytes). Use view_image to look at an image.",
                 "is-folder": "{path} is a folder. Use list_dir to list it.",
@@ -380,7 +381,7 @@ def dialect() -> Dialect:
             "list_dir",
             params={"dir_path": "path"},
             usual={"limit": 25, "depth": 2},
-            says=says_listed,
+            says=render_folder,
         ),
         face(
             "grep",
@@ -390,11 +391,11 @@ def dialect() -> Dialect:
             fill={"mode": "files", "by_time": True, "case_sensitive": True},
             says=files,
         ),
-        face("ask_user", "request_user_input", **asking(id="id"), says=answers_by_id),
+        face("ask_user", "request_user_input", **question_arrangement(id="id"), says=answers_by_id),
         face("tool_search", "tool_search", usual={"limit": 8}, fill={"how": "ranked"}, says=tools_named),
         face("list_mcp_resources", "list_mcp_resources", says=resources),
         face("list_mcp_resource_templates", "list_mcp_resource_templates", says=resources),
-        face("read_mcp_resource", "read_mcp_resource", says=mixed),
+        face("read_mcp_resource", "read_mcp_resource", says=render_mixed),
         face(
             "delegate",
             "spawn_agent",
@@ -405,10 +406,10 @@ def dialect() -> Dialect:
                 "fork_turns": "history",
             },
             unused=("reasoning_effort",),
-            lift=arrange_spawned,
-            lower=spawn,
-            says=spawned,
-            failed=undone,
+            lift=lift_spawn,
+            lower=lower_spawn,
+            says=render_spawn,
+            failed=has_agent_failed,
         ),
         face(
             "delegate",
@@ -416,11 +417,11 @@ def dialect() -> Dialect:
             like="spawn_agent",
             params={"message": "prompt", "agent_type": "kind", "fork_context": "history"},
             unused=("reasoning_effort", "service_tier"),
-            lift=spawned_of_items,
-            lower=spawn_of_items,
+            lift=lift_spawn_items,
+            lower=lower_spawn_items,
             said_as={"prompt": "message"},
-            says=spawned,
-            failed=undone,
+            says=render_spawn,
+            failed=has_agent_failed,
             aliases=("spawn_agent",),
             shown=False,
         ),
@@ -429,18 +430,18 @@ def dialect() -> Dialect:
             "wait_agent",
             params={"targets": "ids", "timeout_ms": "seconds"},
             per={"seconds": 1000},
-            says=waited,
+            says=render_wait,
         ),
-        face("agent_list", "list_agents", params={"path_prefix": "begins"}, says=listed),
-        face("agent_list", "resume_agent", says=resumed, shown=False),
+        face("agent_list", "list_agents", params={"path_prefix": "begins"}, says=render_agents),
+        face("agent_list", "resume_agent", says=render_resume, shown=False),
         face(
             "agent_send",
             "send_input",
             params={"target": "id"},
-            lift=sent_of_items,
-            says=sent,
+            lift=lift_message_items,
+            says=render_send,
             aliases=("send_message", "followup_task"),
         ),
-        face("agent_stop", "close_agent", params={"target": "id"}, says=closed, aliases=("interrupt_agent",)),
+        face("agent_stop", "close_agent", params={"target": "id"}, says=render_close, aliases=("interrupt_agent",)),
     )
     return Dialect(name="codex", faces=faces, defers=True)

@@ -25,23 +25,23 @@ from ferrule.dialects.dialect import Dialect, rows
 from ferrule.dialects.shared import (
     LIMIT_BYTES,
     about_skill,
-    also_given,
+    accept_plan,
     answers,
-    approved,
-    asking,
-    delegated,
-    entered,
-    matching,
+    file_renderer,
+    has_agent_failed,
+    invert_names,
+    link_renderer,
     members,
-    mixed,
-    numbered_links,
     opposite,
-    pages,
+    page_renderer,
     parts,
     plain,
-    reading,
-    turned,
-    undone,
+    question_arrangement,
+    render_approval,
+    render_delegation,
+    render_matching,
+    render_mixed,
+    render_plan_entry,
     without,
 )
 from ferrule.tools.shell.outcomes import Left, TaskList, TaskRead, TaskSeen
@@ -77,7 +77,7 @@ def as_lines(values: Values) -> Values:
     return out
 
 
-def ignoring(values: Values) -> Values:
+def lift_ignored(values: Values) -> Values:
     """Whether ignored files are wanted, from the options or from the parameter itself."""
     out = without(values, "file_filtering_options", "respect_git_ignore", "respect_gemini_ignore")
     options = {**values.get("file_filtering_options", {}), **values}
@@ -98,7 +98,7 @@ def as_parameter(values: Values) -> Values:
     return opposite(values, "ignored", "respect_git_ignore")
 
 
-def search(values: Values) -> Values:
+def lift_search(values: Values) -> Values:
     """`names_only` is a mode, and `context` is both sides."""
     out = without(values, "names_only", "context")
     if "names_only" in values:
@@ -108,7 +108,7 @@ def search(values: Values) -> Values:
     return out
 
 
-def searched(values: Values) -> Values:
+def lower_search(values: Values) -> Values:
     """The inverse."""
     out = without(values, "mode")
     if out.get("per_file") == 0:
@@ -118,7 +118,7 @@ def searched(values: Values) -> Values:
     return out
 
 
-def looking(values: Values) -> Values:
+def fill_read_defaults(values: Values) -> Values:
     """Whoever says nothing does not wait, and wants the last lines: that is so in other families' sessions too."""
     return {"lines": 100, "seconds": 0.0, **values}
 
@@ -130,7 +130,7 @@ def steps(values: Values) -> Values:
 
 def todos(values: Values) -> Values:
     """The inverse."""
-    return members(values, "steps", turned(_STEP))
+    return members(values, "steps", invert_names(_STEP))
 
 
 def agent(values: Values) -> Values:
@@ -205,18 +205,18 @@ def many(outcome: ManyFiles) -> Any:
     return parts([*pieces, "--- End of content ---"])
 
 
-def written(outcome: Created) -> str:
+def render_write(outcome: Created) -> str:
     did = "overwrote" if outcome.existed else "created and wrote to new"
     return f"Successfully {did} file: {outcome.path}."
 
 
-def edited(outcome: Edited | Created) -> str:
+def render_edit(outcome: Edited | Created) -> str:
     if isinstance(outcome, Created):
         return f"Created new file: {outcome.path} with provided content."
     return f"Successfully modified file: {outcome.path} ({outcome.places} replacements).\n{outcome.diff}"
 
 
-def ran(outcome: CommandResult | Left) -> str:
+def render_command(outcome: CommandResult | Left) -> str:
     if isinstance(outcome, Left):
         task = outcome.task
         rows = [f"Command: {task.command}", f"Directory: {task.cwd}", f"Output: {task.output or '(empty)'}"]
@@ -233,27 +233,27 @@ def ran(outcome: CommandResult | Left) -> str:
 
 
 def tasks(outcome: TaskList) -> str:
-    rows = [f"- [{_named(task)}] {_stands(task)}: `{task.command}`" for task in outcome.tasks]
+    rows = [f"- [{_task_label(task)}] {_task_status(task)}: `{task.command}`" for task in outcome.tasks]
     return "\n".join(rows) or "No background processes found."
 
 
-def printed(outcome: TaskRead) -> str:
+def render_task(outcome: TaskRead) -> str:
     task = outcome.task
-    about = f"[{_named(task)}] {_stands(task)}"
+    about = f"[{_task_label(task)}] {_task_status(task)}"
     return f"{about}\nOutput:\n{task.output}" if task.output else f"{about}\nOutput: (empty)"
 
 
-def _named(task: TaskSeen) -> str:
+def _task_label(task: TaskSeen) -> str:
     return f"Agent {task.id}" if task.kind == "agent" else f"PID {task.pid}"
 
 
-def _stands(task: TaskSeen) -> str:
+def _task_status(task: TaskSeen) -> str:
     if task.status == "running" or task.kind == "agent":
         return task.status.capitalize()
     return f"{'Killed' if task.status == 'killed' else 'Exited'} (exit code {task.exit_code})"
 
 
-def found(outcome: PathPage) -> str:
+def render_glob(outcome: PathPage) -> str:
     if not outcome.paths:
         return f"No files found within {outcome.folder}"
     more = f" ({outcome.remaining} more are not shown)" if outcome.remaining else ""
@@ -261,11 +261,11 @@ def found(outcome: PathPage) -> str:
     return "\n".join([head, *outcome.paths])
 
 
-def matched(outcome: Hits | Matching) -> str:
+def render_grep(outcome: Hits | Matching) -> str:
     if isinstance(outcome, Matching):
         if not outcome.files:
             return "No matches found"
-        files = matching(outcome, none="")
+        files = render_matching(outcome, none="")
         return f"Found {outcome.total} file{'s' * (outcome.total != 1)} with matches:\n{files}"
     if not outcome.lines:
         return "No matches found"
@@ -281,7 +281,7 @@ def matched(outcome: Hits | Matching) -> str:
     return "\n".join([*rows, "---"])
 
 
-def listed(outcome: FolderTree) -> str:
+def render_folder(outcome: FolderTree) -> str:
     if not outcome.entries:
         return f"Directory {outcome.path} is empty."
     rows = [f"[DIR] {entry.path}" if entry.kind == "folder" else entry.path for entry in outcome.entries]
@@ -289,7 +289,7 @@ def listed(outcome: FolderTree) -> str:
     return "\n".join([f"Directory listing for {outcome.path}:", *rows, *more])
 
 
-def planned(outcome: Planned) -> str:
+def render_plan(outcome: Planned) -> str:
     if not outcome.steps:
         return "Successfully cleared the todo list."
     rows = [f"{number}. [{step.status}] {step.text}" for number, step in enumerate(outcome.steps, 1)]
@@ -326,30 +326,30 @@ def kind(values: Values) -> Values:
     return {"kind": "task", **values}
 
 
-def heard(values: Values) -> Values:
+def lift_status(values: Values) -> Values:
     """A status in canonical words. Blocked is what waits for something, and not a status of its own."""
     if "status" not in values:
         return values
     return {**values, "status": _STATUS.get(values["status"], "pending")}
 
 
-def said(values: Values) -> Values:
+def lower_status(values: Values) -> Values:
     """The inverse."""
     if "status" not in values:
         return values
-    return {**values, "status": turned(_STATUS).get(values["status"], values["status"])}
+    return {**values, "status": invert_names(_STATUS).get(values["status"], values["status"])}
 
 
-def wanted(values: Values) -> Values:
+def lift_status_filter(values: Values) -> Values:
     """The same for a list: what is blocked is not open."""
     if values.get("status") not in {"open", "blocked"}:
-        return heard(values)
+        return lift_status(values)
     return {**values, "status": "pending", "waiting": values["status"] == "blocked"}
 
 
-def wants(values: Values) -> Values:
+def lower_status_filter(values: Values) -> Values:
     """The inverse."""
-    shown = said(without(values, "waiting"))
+    shown = lower_status(without(values, "waiting"))
     return {**shown, "status": "blocked"} if values.get("waiting") else shown
 
 
@@ -363,11 +363,11 @@ def as_dependency(values: Values) -> Values:
     return {**without(values, "add_blocked_by"), "dependencyId": next(iter(values.get("add_blocked_by", ())), "")}
 
 
-def created(outcome: "TodoCreated") -> str:
+def render_created_todo(outcome: "TodoCreated") -> str:
     return f"Created task {outcome.todo.id}: {outcome.todo.subject}"
 
 
-def updated(outcome: "TodoUpdated | TodoDeleted") -> str:
+def render_updated_todo(outcome: "TodoUpdated | TodoDeleted") -> str:
     from ferrule.tools.todos.store import TodoDeleted  # for sessions that keep a list
 
     todo = outcome.todo
@@ -376,11 +376,11 @@ def updated(outcome: "TodoUpdated | TodoDeleted") -> str:
     return f"Updated task {todo.id}. Status: {_status(todo)}"
 
 
-def depends(outcome: "TodoUpdated | TodoDeleted") -> str:
+def render_dependencies(outcome: "TodoUpdated | TodoDeleted") -> str:
     return f"Task {outcome.todo.id} depends on: {', '.join(outcome.todo.blocked_by) or 'nothing'}"
 
 
-def seen(outcome: "TodoSeen") -> str:
+def render_todo(outcome: "TodoSeen") -> str:
     todo = outcome.todo
     if todo is None:
         return "Task not found."
@@ -398,11 +398,11 @@ def seen(outcome: "TodoSeen") -> str:
     return "\n".join(f"{name}: {value}" for name, value in rows if value)
 
 
-def todos_listed(outcome: "TodoListed") -> str:
+def render_todos(outcome: "TodoListed") -> str:
     return "\n".join(map(_line, outcome.todos)) or "No tasks found."
 
 
-def drawn(outcome: "TodoListed") -> str:
+def render_todo_tree(outcome: "TodoListed") -> str:
     """Tasks below those that they are part of; each knows what it waits for."""
     below: dict[str, list[Todo]] = {}
     for todo in outcome.todos:
@@ -423,7 +423,7 @@ def _line(todo: "Todo") -> str:
 
 
 def _status(todo: "Todo") -> str:
-    return "blocked" if todo.status == "pending" and todo.waits_for else turned(_STATUS)[todo.status]
+    return "blocked" if todo.status == "pending" and todo.waits_for else invert_names(_STATUS)[todo.status]
 
 
 _HERE = os.path.dirname(__file__)
@@ -467,7 +467,7 @@ def dialect() -> Dialect:
                 "folders": False,
                 "note_range": False,
             },
-            says=reading(text),
+            says=file_renderer(text),
             errors={
                 "not-found": "File not found: {path}{hint}",
                 "is-folder": "Path is a directory, not a file: {path}. Use list_directory to list it.",
@@ -478,19 +478,19 @@ def dialect() -> Dialect:
             "read_many",
             "read_many_files",
             params={"useDefaultExcludes": "default_excludes"},
-            lift=ignoring,
+            lift=lift_ignored,
             lower=as_option,
             said_as={"ignored": "file_filtering_options"},
             says=many,
         ),
-        face("write", "write_file", params={"file_path": "path"}, fill={"final_newline": False}, says=written),
+        face("write", "write_file", params={"file_path": "path"}, fill={"final_newline": False}, says=render_write),
         face(
             "edit",
             "replace",
             params={**_EDIT, "allow_multiple": "everywhere"},
             unused=("instruction",),
             fill={"may_create": True},
-            says=edited,
+            says=render_edit,
             errors=_EDIT_ERRORS,
         ),
         face(
@@ -499,7 +499,7 @@ def dialect() -> Dialect:
             params={**_EDIT, "expected_replacements": "expected"},
             unused=("instruction",),
             fill={"may_create": True},
-            says=edited,
+            says=render_edit,
             errors=_EDIT_ERRORS,
             aliases=("replace",),
             shown=False,
@@ -512,7 +512,7 @@ def dialect() -> Dialect:
             per={"delay_seconds": 1000},
             usual={"delay_seconds": 0.2},
             fill={"head_chars": 40_000, "tail_chars": 40_000},
-            says=ran,
+            says=render_command,
         ),
         face("shell_list", "list_background_processes", says=tasks),
         face(
@@ -520,9 +520,9 @@ def dialect() -> Dialect:
             "read_background_output",
             params={"delay_ms": "seconds"},
             per={"seconds": 1000},
-            lift=looking,
+            lift=fill_read_defaults,
             fill={"block": True, "most_chars": 80_000},
-            says=printed,
+            says=render_task,
         ),
         face(
             "grep",
@@ -536,36 +536,36 @@ def dialect() -> Dialect:
                 "fixed_strings": "literal",
                 "no_ignore": "ignored",
             },
-            lift=search,
-            lower=searched,
+            lift=lift_search,
+            lower=lower_search,
             said_as={"mode": "names_only"},
             usual={"per_file": 0, "limit": 100},
             fill={"line_chars": 2_000},
-            says=matched,
+            says=render_grep,
             errors=_NO_PATH,
         ),
         face(
             "glob",
             "glob",
             params={"dir_path": "path"},
-            lift=ignoring,
+            lift=lift_ignored,
             lower=as_parameter,
             said_as={"ignored": "respect_git_ignore"},
             usual={"case_sensitive": False},
             fill={"by_time": True, "limit": 1_000},
-            says=found,
+            says=render_glob,
             errors=_NO_PATH,
         ),
         face(
             "list_dir",
             "list_directory",
             params={"dir_path": "path"},
-            lift=ignoring,
+            lift=lift_ignored,
             lower=as_option,
             said_as={"ignored": "file_filtering_options"},
             usual={"ignored": False},
             fill={"depth": 1, "folders_first": True, "limit": 2_000},
-            says=listed,
+            says=render_folder,
             errors={
                 "not-found": "Error: Failed to list directory. {path} is not there.",
                 "not-a-folder": "Error: Path is not a directory: {path}",
@@ -577,13 +577,13 @@ def dialect() -> Dialect:
             params={"todos": "steps"},
             lift=steps,
             lower=todos,
-            says=planned,
+            says=render_plan,
         ),
         face("skill", "activate_skill", params={"name": "skill"}, says=skill),
         face(
             "ask_user",
             "ask_user",
-            **asking(type="kind", multiSelect="multiple", placeholder="placeholder"),
+            **question_arrangement(type="kind", multiSelect="multiple", placeholder="placeholder"),
             fill={"header_chars": 16},
             says=answers,
         ),
@@ -592,24 +592,24 @@ def dialect() -> Dialect:
             "tracker_create_task",
             params={"title": "subject", "type": "kind", "parentId": "parent", "dependencies": "blocked_by"},
             lower=kind,
-            says=created,
+            says=render_created_todo,
         ),
         face(
             "todo_update",
             "tracker_update_task",
             params={"id": "todo_id", "title": "subject", "dependencies": "blocked_by"},
-            lift=heard,
-            lower=said,
-            says=updated,
+            lift=lift_status,
+            lower=lower_status,
+            says=render_updated_todo,
         ),
-        face("todo_get", "tracker_get_task", params={"id": "todo_id"}, says=seen),
+        face("todo_get", "tracker_get_task", params={"id": "todo_id"}, says=render_todo),
         face(
             "todo_list",
             "tracker_list_tasks",
             params={"type": "kind", "parentId": "parent"},
-            lift=wanted,
-            lower=wants,
-            says=todos_listed,
+            lift=lift_status_filter,
+            lower=lower_status_filter,
+            says=render_todos,
         ),
         face(
             "todo_update",
@@ -618,21 +618,21 @@ def dialect() -> Dialect:
             lift=dependency,
             lower=as_dependency,
             said_as={"add_blocked_by": "dependencyId"},
-            says=depends,
+            says=render_dependencies,
             shown=False,
         ),
-        face("todo_list", "tracker_visualize", says=drawn, shown=False),
-        face("enter_plan", "enter_plan_mode", says=entered),
-        also_given(face("exit_plan", "exit_plan_mode", params={"plan_filename": "file"}, says=approved)),
+        face("todo_list", "tracker_visualize", says=render_todo_tree, shown=False),
+        face("enter_plan", "enter_plan_mode", says=render_plan_entry),
+        accept_plan(face("exit_plan", "exit_plan_mode", params={"plan_filename": "file"}, says=render_approval)),
         face("list_mcp_resources", "list_mcp_resources", params={"serverName": "server"}, says=resources),
-        face("read_mcp_resource", "read_mcp_resource", says=mixed),
+        face("read_mcp_resource", "read_mcp_resource", says=render_mixed),
         face(
             "delegate",
             "invoke_agent",
             params={"agent_name": "kind"},
             lower=agent,
-            says=delegated,
-            failed=undone,
+            says=render_delegation,
+            failed=has_agent_failed,
         ),
         face(
             "web_fetch",
@@ -641,13 +641,13 @@ def dialect() -> Dialect:
             lower=as_addresses,
             said_as={"url": "prompt", "more": "prompt"},
             fill={"across": True},
-            says=pages("To read it, call web_fetch again with that address in the prompt."),
+            says=page_renderer("To read it, call web_fetch again with that address in the prompt."),
             limit_bytes=LIMIT_BYTES,
         ),
         face(
             "web_search",
             "google_web_search",
-            says=numbered_links('Web search results for "{query}":', none='No search results found for "{query}".'),
+            says=link_renderer('Web search results for "{query}":', none='No search results found for "{query}".'),
         ),
     )
     # What the search was called before.

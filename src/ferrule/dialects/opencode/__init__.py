@@ -10,17 +10,17 @@ from ferrule.dialects.shared import (
     LIMIT_BYTES,
     about_code,
     about_skill,
-    answered,
-    asking,
-    left,
-    matching,
+    file_renderer,
+    has_agent_failed,
+    invert_names,
     members,
-    pages,
-    patched,
+    page_renderer,
     paths,
-    reading,
-    turned,
-    undone,
+    question_arrangement,
+    render_answers,
+    render_background,
+    render_matching,
+    render_patch,
 )
 from ferrule.tools.shell.outcomes import Left
 
@@ -39,20 +39,20 @@ def steps(values: Values) -> Values:
 
 def todos(values: Values) -> Values:
     """The inverse."""
-    return members(values, "steps", turned(_STEP))
+    return members(values, "steps", invert_names(_STEP))
 
 
-def written(_: Created) -> str:
+def render_write(_: Created) -> str:
     return "Wrote file successfully."
 
 
-def edited(outcome: Edited | Created) -> str:
-    return written(outcome) if isinstance(outcome, Created) else "Edit applied successfully."
+def render_edit(outcome: Edited | Created) -> str:
+    return render_write(outcome) if isinstance(outcome, Created) else "Edit applied successfully."
 
 
-def ran(outcome: CommandResult | Left) -> str:
+def render_command(outcome: CommandResult | Left) -> str:
     if isinstance(outcome, Left):
-        return left(outcome)
+        return render_background(outcome)
     stopped, quiet = outcome.timed_out_after, outcome.quiet_after
     about = [f"Command was stopped after {stopped * 1000:.0f} ms"] if stopped is not None else []
     about += [f"Command was stopped after {quiet * 1000:.0f} ms without output"] if quiet is not None else []
@@ -61,15 +61,15 @@ def ran(outcome: CommandResult | Left) -> str:
     return f"{body}\n\n<metadata>\n{chr(10).join(about)}\n</metadata>" if about else body
 
 
-def found(outcome: PathPage) -> str:
+def render_glob(outcome: PathPage) -> str:
     return paths(
         outcome, none="No files found", more="(Results are truncated: {remaining} more. Use a narrower pattern.)"
     )
 
 
-def matched(outcome: Hits | Matching) -> str:
+def render_grep(outcome: Hits | Matching) -> str:
     if isinstance(outcome, Matching):
-        return matching(outcome, none="No files found")
+        return render_matching(outcome, none="No files found")
     if not outcome.lines:
         return "No files found"
     rows = [f"Found {outcome.total} matches"]
@@ -84,7 +84,7 @@ def matched(outcome: Hits | Matching) -> str:
     return "\n".join([*rows, *rest])
 
 
-def planned(outcome: Planned) -> str:
+def render_plan(outcome: Planned) -> str:
     rows = (f"[{step.status}] {step.text}" + (f" ({step.priority})" if step.priority else "") for step in outcome.steps)
     return "\n".join(rows) or "(nothing is planned)"
 
@@ -138,7 +138,7 @@ def dialect() -> Dialect:
                 "line_chars": 2_000,
                 "decoded": ("image", "document"),
             },
-            says=reading("{}: {}"),
+            says=file_renderer("{}: {}"),
             errors={"not-found": "File not found: {path}{hint}", "binary": "Cannot read binary file: {path}"},
         ),
         face(
@@ -146,7 +146,7 @@ def dialect() -> Dialect:
             "write",
             params=_PATH,
             fill={"final_newline": False, "read_first": True},
-            says=written,
+            says=render_write,
             errors=_UNREAD,
         ),
         face(
@@ -154,7 +154,7 @@ def dialect() -> Dialect:
             "edit",
             params={**_PATH, "oldString": "old", "newString": "new", "replaceAll": "everywhere"},
             fill={"read_first": True, "may_create": True},
-            says=edited,
+            says=render_edit,
             errors={
                 **_UNREAD,
                 "not-found": "File {path} not found",
@@ -170,7 +170,7 @@ def dialect() -> Dialect:
             "apply_patch",
             params={"patchText": "patch"},
             text_param="patchText",
-            says=patched,
+            says=render_patch,
             errors=_UNPATCHED,
         ),
         face(
@@ -180,16 +180,16 @@ def dialect() -> Dialect:
             per={"seconds": 1000},
             usual={"seconds": 120.0},
             fill={"head_chars": 120_000, "tail_chars": 120_000},
-            says=ran,
+            says=render_command,
             bound=LineLimit(2_000, 51_200, last=True),
         ),
-        face("glob", "glob", fill={"limit": 100, "by_time": True}, says=found, errors=_NO_PATH),
+        face("glob", "glob", fill={"limit": 100, "by_time": True}, says=render_glob, errors=_NO_PATH),
         face(
             "grep",
             "grep",
             params={"include": "glob"},
             fill={"per_file": 0, "limit": 100, "line_chars": 2_000, "case_sensitive": True, "by_time": True},
-            says=matched,
+            says=render_grep,
             errors=_NO_PATH,
         ),
         face(
@@ -198,24 +198,30 @@ def dialect() -> Dialect:
             params={"todos": "steps"},
             lift=steps,
             lower=todos,
-            says=planned,
+            says=render_plan,
         ),
         face("skill", "skill", params={"name": "skill"}, says=skill),
-        face("ask_user", "question", **asking(multiple="multiple"), fill={"header_chars": 30}, says=answered),
+        face(
+            "ask_user",
+            "question",
+            **question_arrangement(multiple="multiple"),
+            fill={"header_chars": 30},
+            says=render_answers,
+        ),
         face(
             "delegate",
             "task",
             params={"subagent_type": "kind", "task_id": "resume"},
             unused=("command",),
             says=task,
-            failed=undone,
+            failed=has_agent_failed,
         ),
         face(
             "web_fetch",
             "webfetch",
             params={"format": "form", "timeout": "seconds"},
             fill={"across": True},
-            says=pages("To read it, call webfetch again with that address.", is_headed=False),
+            says=page_renderer("To read it, call webfetch again with that address.", is_headed=False),
             limit_bytes=LIMIT_BYTES,
         ),
         face("lsp", "lsp", params=_PATH, says=about_code, errors={"not-found": "File not found: {path}{hint}"}),

@@ -6,13 +6,24 @@ from ferrule.core.content import CommandResult, Created, Edited, FileText, Folde
 from ferrule.core.errors import BadArguments
 from ferrule.core.face import LineLimit, Values
 from ferrule.dialects.dialect import Dialect, rows
-from ferrule.dialects.shared import failed, left, matching, members, opposite, paths, plain, reading, turned, without
+from ferrule.dialects.shared import (
+    file_renderer,
+    has_failed,
+    invert_names,
+    members,
+    opposite,
+    paths,
+    plain,
+    render_background,
+    render_matching,
+    without,
+)
 from ferrule.tools.shell.outcomes import Left
 
 _EDIT = {"oldText": "old", "newText": "new"}
 
 
-def edits(values: Values) -> Values:
+def lift_edits(values: Values) -> Values:
     """Edits in canonical names. One that says more than the two texts may mean more than is understood."""
     unknown = [f"edits[{at}].{key}" for at, one in enumerate(values["edits"]) for key in one if key not in _EDIT]
     if unknown:
@@ -20,31 +31,31 @@ def edits(values: Values) -> Values:
     return members(values, "edits", _EDIT)
 
 
-def edits_shown(values: Values) -> Values:
+def lower_edits(values: Values) -> Values:
     """The inverse."""
     if any(one.get("everywhere") for one in values["edits"]):
         raise BadArguments("edits: there are no words for an edit that is made everywhere.")
-    return members(values, "edits", turned(_EDIT))
+    return members(values, "edits", invert_names(_EDIT))
 
 
-def more(values: Values) -> Values:
+def lift_more(values: Values) -> Values:
     """Edits, and one more that is said by itself."""
-    return edits({**without(values, *_EDIT), "edits": [*values["edits"], {key: values[key] for key in _EDIT}]})
+    return lift_edits({**without(values, *_EDIT), "edits": [*values["edits"], {key: values[key] for key in _EDIT}]})
 
 
-def more_shown(values: Values) -> Values:
+def lower_more(values: Values) -> Values:
     """The inverse."""
-    shown = edits_shown(values)
+    shown = lower_edits(values)
     return {**shown, "edits": shown["edits"][:-1], **shown["edits"][-1]}
 
 
-def search(values: Values) -> Values:
+def lift_search(values: Values) -> Values:
     """`ignoreCase` is the opposite of case sensitive, and `context` is both sides."""
     out = opposite(without(values, "context"), "ignoreCase", "case_sensitive")
     return {**out, "before": values["context"], "after": values["context"]} if "context" in values else out
 
 
-def searched(values: Values) -> Values:
+def lower_search(values: Values) -> Values:
     """The inverse; lines before and lines after are one number."""
     out = opposite(without(values, "before", "after"), "case_sensitive", "ignoreCase")
     if "before" in values or "after" in values:
@@ -63,17 +74,17 @@ def text(outcome: FileText) -> str:
     return f"{plain(outcome)}\n\n[Showing lines {outcome.first}-{last}{of}. Use offset={last + 1} to continue.]"
 
 
-def written(outcome: Created) -> str:
+def render_write(outcome: Created) -> str:
     return f"Successfully wrote {outcome.size_bytes} bytes to {outcome.path}"
 
 
-def edited(outcome: Edited) -> str:
+def render_edit(outcome: Edited) -> str:
     return f"Successfully replaced {outcome.places} block(s) in {outcome.path}."
 
 
-def ran(outcome: CommandResult | Left) -> str:
+def render_command(outcome: CommandResult | Left) -> str:
     if isinstance(outcome, Left):
-        return left(outcome)
+        return render_background(outcome)
     body = outcome.output.rstrip("\n") or "(no output)"
     if outcome.timed_out_after is not None:
         return f"{body}\n\nCommand timed out after {outcome.timed_out_after:g} seconds"
@@ -82,9 +93,9 @@ def ran(outcome: CommandResult | Left) -> str:
     return f"{body}\n\nCommand exited with code {outcome.exit_code}" if outcome.exit_code else body
 
 
-def matched(outcome: Hits | Matching) -> str:
+def render_grep(outcome: Hits | Matching) -> str:
     if isinstance(outcome, Matching):
-        return matching(outcome, none="No matches found")
+        return render_matching(outcome, none="No matches found")
     if not outcome.lines:
         return "No matches found"
     marks = {True: "-", False: ":"}
@@ -94,12 +105,12 @@ def matched(outcome: Hits | Matching) -> str:
     return "\n".join([*rows, *([rest] if more > 0 else [])])
 
 
-def found(outcome: PathPage) -> str:
+def render_glob(outcome: PathPage) -> str:
     more = "\n[{remaining} more. Use a larger limit or a narrower pattern.]"
     return paths(outcome, none="No files found matching pattern", more=more)
 
 
-def listed(outcome: FolderTree) -> str:
+def render_folder(outcome: FolderTree) -> str:
     if not outcome.entries:
         return "(empty directory)"
     rows = [entry.path + "/" * (entry.kind == "folder") for entry in outcome.entries]
@@ -136,27 +147,27 @@ def dialect() -> Dialect:
                 "folders": False,
                 "note_range": False,
             },
-            says=reading(text),
+            says=file_renderer(text),
             errors={
                 "not-found": "ENOENT: no such file or directory, access '{path}'{hint}",
                 "is-folder": "EISDIR: illegal operation on a directory, read '{path}'. Use ls to list it.",
             },
         ),
-        face("write", "write", fill={"final_newline": False}, says=written),
+        face("write", "write", fill={"final_newline": False}, says=render_write),
         face(
             "multi_edit",
             "edit",
-            lift=edits,
-            lower=edits_shown,
+            lift=lift_edits,
+            lower=lower_edits,
             fill={"in_turn": False},
-            says=edited,
+            says=render_edit,
             errors=_EDIT_ERRORS,
         ),
         face(
             "edit",
             "edit_text",
             params={"oldText": "old", "newText": "new"},
-            says=edited,
+            says=render_edit,
             errors=_EDIT_ERRORS,
             aliases=("edit",),
             shown=False,
@@ -164,10 +175,10 @@ def dialect() -> Dialect:
         face(
             "multi_edit",
             "edit_more",
-            lift=more,
-            lower=more_shown,
+            lift=lift_more,
+            lower=lower_more,
             fill={"in_turn": False},
-            says=edited,
+            says=render_edit,
             errors=_EDIT_ERRORS,
             aliases=("edit",),
             shown=False,
@@ -177,22 +188,22 @@ def dialect() -> Dialect:
             "bash",
             params={"timeout": "seconds"},
             fill={"head_chars": 120_000, "tail_chars": 120_000},
-            says=ran,
-            failed=failed,
+            says=render_command,
+            failed=has_failed,
             bound=LineLimit(2_000, 51_200, last=True),
         ),
         face(
             "grep",
             "grep",
-            lift=search,
-            lower=searched,
+            lift=lift_search,
+            lower=lower_search,
             said_as={"case_sensitive": "ignoreCase", "before": "context", "after": "context"},
             usual={"case_sensitive": True, "limit": 100},
             fill={"per_file": 0, "line_chars": 500},
-            says=matched,
+            says=render_grep,
             errors=_NO_PATH,
         ),
-        face("glob", "find", usual={"limit": 1_000}, fill={"relative": True}, says=found, errors=_NO_PATH),
-        face("list_dir", "ls", usual={"limit": 500}, says=listed, errors=_NO_PATH),
+        face("glob", "find", usual={"limit": 1_000}, fill={"relative": True}, says=render_glob, errors=_NO_PATH),
+        face("list_dir", "ls", usual={"limit": 500}, says=render_folder, errors=_NO_PATH),
     )
     return Dialect(name="pi", faces=faces)

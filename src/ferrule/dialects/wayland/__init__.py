@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ferrule.core.content import CommandResult, Created, Edited
-from ferrule.core.face import Face, Middle, Values, copied
+from ferrule.core.face import Face, Middle, Values, copy_json
 from ferrule.dialects.dialect import Dialect, rows
 from ferrule.dialects.shared import (
-    also_given,
-    approved,
-    delegated,
-    entered,
-    failed,
+    accept_plan,
+    explain_stop,
+    file_renderer,
+    has_agent_failed,
+    has_failed,
     hits,
-    left,
     opposite,
     paths,
-    reading,
-    stopped,
+    render_approval,
+    render_background,
+    render_delegation,
+    render_plan_entry,
     tools_found,
-    undone,
     without,
 )
 from ferrule.tools.shell.outcomes import Left
@@ -51,19 +51,19 @@ def no_case(values: Values) -> Values:
     return opposite(values, "case_sensitive", "case_insensitive")
 
 
-def shared(values: Values) -> Values:
+def lift_goals(values: Values) -> Values:
     """One goal or several, each for a subagent that is named after it and writes short answers."""
     return {"max_turns": _TURNS, **values, "shared": True, "max_tokens": _ANSWER_TOKENS}
 
 
-def goals(values: Values) -> Values:
+def lower_goals(values: Values) -> Values:
     """The inverse, as far as the family has words for it."""
     return {key: values[key] for key in _SHARED if key in values}
 
 
 def lenient(face: Face) -> Face:
     """The face of several goals, which accepts a task without one: what is missing is said by its number."""
-    accepts = copied(face.schema)
+    accepts = copy_json(face.schema)
     del accepts["properties"]["tasks"]["items"]["required"]
     return msgspec.structs.replace(face, accepts=accepts)
 
@@ -74,20 +74,20 @@ UNCHANGED = (
 )
 
 
-def written(outcome: Created) -> str:
+def render_write(outcome: Created) -> str:
     return f"{'Updated' if outcome.existed else 'Created'} {outcome.path} ({outcome.lines} lines)"
 
 
-def edited(outcome: Edited) -> str:
+def render_edit(outcome: Edited) -> str:
     return f"Edited {outcome.path}: replaced {outcome.places} occurrence(s)"
 
 
-def ran(outcome: CommandResult | Left) -> str:
+def render_command(outcome: CommandResult | Left) -> str:
     """Both streams under the exit code, or under a sentence about the time; without output that sentence is all."""
     if isinstance(outcome, Left):
-        return left(outcome)
+        return render_background(outcome)
     streams = f"STDOUT:\n{outcome.output}\nSTDERR:\n{outcome.errors}"
-    why = stopped(outcome)
+    why = explain_stop(outcome)
     if why is None:
         return f"Exit code: {outcome.exit_code}\n{streams}"
     if outcome.timed_out_after is not None:
@@ -119,7 +119,7 @@ _UNREADABLE = "Failed to read file {path}: "
 _MISSING = _UNREADABLE + "No such file or directory{hint}"
 
 
-def _refused(deed: str) -> dict[str, str]:
+def _refusal_errors(deed: str) -> dict[str, str]:
     sentence = f"Refused to {deed} {{path}}: {{message}}"
     codes = ("reading-secret-file", "writing-secret-file", "writing-protected-file", "outside-workspace")
     return dict.fromkeys(codes, sentence)
@@ -146,9 +146,9 @@ def dialect() -> Dialect:
                 "mention_binary": True,
                 "mention_unchanged": True,
             },
-            says=reading("{:>6}\t{}", unchanged=UNCHANGED, binary="(binary file, {size} bytes)"),
+            says=file_renderer("{:>6}\t{}", unchanged=UNCHANGED, binary="(binary file, {size} bytes)"),
             errors={
-                **_refused("read"),
+                **_refusal_errors("read"),
                 "not-found": _MISSING,
                 "is-folder": _UNREADABLE + "it is a folder. List it with Bash, or find files in it with Glob.",
             },
@@ -159,8 +159,8 @@ def dialect() -> Dialect:
             "Write",
             params=_FILE,
             fill={"final_newline": False},
-            says=written,
-            errors=_refused("write"),
+            says=render_write,
+            errors=_refusal_errors("write"),
             bound=Middle(_WRITE_CHARS),
         ),
         face(
@@ -168,9 +168,9 @@ def dialect() -> Dialect:
             "Edit",
             params={**_FILE, "old_string": "old", "new_string": "new", "replace_all": "everywhere"},
             fill={"read_first": True},
-            says=edited,
+            says=render_edit,
             errors={
-                **_refused("edit"),
+                **_refusal_errors("edit"),
                 "not-found": _MISSING,
                 "not-read": "You must Read {path} before editing. Use the Read tool first, then edit what it shows."
                 "{hint}",
@@ -194,8 +194,8 @@ def dialect() -> Dialect:
                 "head_chars": 2 * _CHARS,
                 "tail_chars": 2 * _CHARS,
             },
-            says=ran,
-            failed=failed,
+            says=render_command,
+            failed=has_failed,
             bound=Middle(_CHARS),
         ),
         face(
@@ -208,7 +208,7 @@ def dialect() -> Dialect:
             fill={"per_file": 0, "limit": 250, "line_chars": _GREP_CHARS, "cut_bytes": _GREP_CHARS},
             says=functools.partial(hits, none="No matches found"),
             errors={
-                **_refused("search"),
+                **_refusal_errors("search"),
                 "not-found": "{path}: No such file or directory{hint}",
                 "bad-pattern": "rg error: {message}",
             },
@@ -219,7 +219,7 @@ def dialect() -> Dialect:
             "Glob",
             fill={"limit": 100, "by_time": True, "relative": True},
             says=functools.partial(paths, none="No files matched the pattern"),
-            errors={**_refused("search"), "not-found": "{path}: No such file or directory{hint}"},
+            errors={**_refusal_errors("search"), "not-found": "{path}: No such file or directory{hint}"},
             bound=Middle(_CHARS),
         ),
         lenient(
@@ -227,10 +227,10 @@ def dialect() -> Dialect:
                 "delegate",
                 "Delegate",
                 params={"goal": "prompt", "max_iterations": "max_turns"},
-                lift=shared,
-                lower=goals,
-                says=delegated,
-                failed=undone,
+                lift=lift_goals,
+                lower=lower_goals,
+                says=render_delegation,
+                failed=has_agent_failed,
                 bound=Middle(_CHARS),
             )
         ),
@@ -242,7 +242,7 @@ def dialect() -> Dialect:
             errors=dict.fromkeys(("empty-query", "bad-arguments"), "Error: query is required"),
             bound=Middle(_CHARS),
         ),
-        face("enter_plan", "EnterPlanMode", says=entered, bound=Middle(_CHARS)),
-        also_given(face("exit_plan", "ExitPlanMode", says=approved, bound=Middle(_CHARS))),
+        face("enter_plan", "EnterPlanMode", says=render_plan_entry, bound=Middle(_CHARS)),
+        accept_plan(face("exit_plan", "ExitPlanMode", says=render_approval, bound=Middle(_CHARS))),
     )
     return Dialect(name="wayland", faces=faces, short_names=True, defers=True, deferred=_DEFERRED)

@@ -70,11 +70,14 @@ def parse_line(text: str) -> dict[str, Any]:
 def show(entry: Mapping[str, Any]) -> str:
     """The line of a rule. One that has no text form, such as one with a line break in it, is shown as JSON."""
     pieces = [entry["action"]]
-    pieces += [f"--{name} {_quoted(entry[name])}" for name in OPTIONS if name in entry]
-    pieces.append(_quoted(entry["tool"]))
+    pieces += [f"--{name} {_quote(entry[name])}" for name in OPTIONS if name in entry]
+    pieces.append(_quote(entry["tool"]))
     try:
         for key, condition in _flat(entry.get("matches", {})):
-            pieces += [f"--{key} {_shown(one)}" for one in (condition if isinstance(condition, list) else [condition])]
+            pieces += [
+                f"--{key} {_format_condition(one)}"
+                for one in (condition if isinstance(condition, list) else [condition])
+            ]
     except _NoTextFormError:
         return json.dumps(entry)
     line = " ".join(pieces)
@@ -209,15 +212,15 @@ def _flat(matches: Mapping[str, Any], before: str = "") -> list[tuple[str, Any]]
     return flat
 
 
-def _shown(condition: Any) -> str:
+def _format_condition(condition: Any) -> str:
     if isinstance(condition, str):
-        return _quoted(condition)
+        return _quote(condition)
     if isinstance(condition, dict | list):
         raise _NoTextFormError
     return json.dumps(condition)
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     if re.fullmatch(_BARE, text) and not re.fullmatch(_LITERAL, text):
         return text
     return "'" + text.replace("'", "'\\''") + "'"
@@ -278,7 +281,7 @@ def _settings(reader: "_AmpRulesReader", settings: Any, layer: Layer) -> RuleSet
     unused = [key for key in settings if key not in _USED and key != "permissions"]
     if unused:
         reader.warnings.append(f"{reader.source}: these settings are not used here: {', '.join(sorted(unused))}.")
-    off = [_disabled(reader, text) for text in reader.texts(settings, "amp.tools.disable")]
+    off = [_deny_rule(reader, text) for text in reader.texts(settings, "amp.tools.disable")]
     if "amp.tools.enable" in settings:
         kept = tuple(reader.names(text, strictly=True) for text in reader.texts(settings, "amp.tools.enable"))
         off.append(Rule("deny", "*", "amp.tools.enable", binds=NoneOf(kept), message="This tool is not enabled."))
@@ -303,7 +306,7 @@ def _settings(reader: "_AmpRulesReader", settings: Any, layer: Layer) -> RuleSet
     )
 
 
-def _disabled(reader: "_AmpRulesReader", text: str) -> Rule:
+def _deny_rule(reader: "_AmpRulesReader", text: str) -> Rule:
     name = text.removeprefix("builtin:")
     names = reader.names(name, strictly=False)._replace(built_in=name != text)
     return Rule("deny", name, f"amp.tools.disable {text}", binds=names, message="This tool is disabled.")
@@ -344,7 +347,7 @@ class _AmpRulesReader:
             raise self.wrong("the rules are a list")
         if len(entries) > _RULES:
             raise self.wrong(f"it has more than {_RULES} rules")
-        return tuple(self._numbered(number, entry) for number, entry in enumerate(entries, start=1))
+        return tuple(self._read_rule(number, entry) for number, entry in enumerate(entries, start=1))
 
     def texts(self, settings: Mapping[str, Any], key: str) -> list[str]:
         value = settings.get(key, [])
@@ -361,9 +364,9 @@ class _AmpRulesReader:
             return [home + text.removeprefix("$HOME") for home in self._homes]
         return [text]
 
-    def _numbered(self, number: int, entry: Any) -> Rule:
+    def _read_rule(self, number: int, entry: Any) -> Rule:
         try:
-            return self._rule(number, _checked(entry))
+            return self._rule(number, _check_entry(entry))
         except (BadRulePattern, ConfigError) as error:
             raise self.wrong(str(error), number) from None
 
@@ -411,7 +414,7 @@ class _AmpRulesReader:
             raise ConfigError(f"the pattern {json.dumps(text[:80])} cannot be used: {error}") from None
 
 
-def _checked(entry: Any) -> dict[str, Any]:
+def _check_entry(entry: Any) -> dict[str, Any]:
     if not isinstance(entry, dict):
         raise ConfigError("a rule is an object with tool and action")
     for key, value in entry.items():

@@ -34,7 +34,7 @@ from ferrule.permissions.rules.paths import (
     PathCondition,
     ToolNameBinding,
     area,
-    likened,
+    parse_tool_glob,
 )
 from ferrule.permissions.rules.rule import Always, Binds, Condition, Layer, Rule, RuleSet, Subject, wildcard
 
@@ -68,7 +68,7 @@ class RuleReader(NamedTuple):
         rule = Rule(action=action, tool=name, text=text.strip(), binds=_bare(name, tool, wide=wide))
         if inner is None:
             return rule
-        condition, binds, exact = self._specified(name, tool, inner, wide=wide)
+        condition, binds, exact = self._parse_specifier(name, tool, inner, wide=wide)
         return rule._replace(condition=condition, binds=rule.binds if binds is None else binds, exact=exact)
 
     def correction(self, action: Listed, text: str) -> str:
@@ -92,7 +92,7 @@ class RuleReader(NamedTuple):
         """The canonical tool behind a name; one that is not known may come from elsewhere."""
         return KNOWN.get(name) or self.canonical(name)
 
-    def _specified(
+    def _parse_specifier(
         self, name: str, tool: str | None, inner: str, *, wide: bool
     ) -> tuple[Condition, Binds | None, bool]:
         if tool in COMMANDS:
@@ -166,11 +166,11 @@ def _bare(name: str, tool: str | None, *, wide: bool) -> Binds:
     if "*" in name:
         if not wide and not re.fullmatch(_GLOB_OF_A_SERVER, name):
             raise UnreadableRule("only names after mcp__server__ may hold `*` in a rule that allows")
-        return likened(name, lax=wide)
+        return parse_tool_glob(name, lax=wide)
     if re.fullmatch(r"mcp__(?:(?!__).)+(?:__)?", name):
-        return likened(f"{name.removesuffix('__')}__*", lax=wide)
+        return parse_tool_glob(f"{name.removesuffix('__')}__*", lax=wide)
     if name.startswith("mcp__"):
-        return likened(name, lax=wide)
+        return parse_tool_glob(name, lax=wide)
     if tool in COMMANDS:
         return Commanded() if wide else Grouped(COMMANDS)
     if tool in {"read", "edit"}:
@@ -345,7 +345,7 @@ def _mode(value: Any, source: str) -> str:
     if not isinstance(value, str):
         raise ConfigError(f"{source}: permissions.defaultMode has to be a text.")
     try:
-        return decision.named(value).name
+        return decision.parse_mode(value).name
     except ConfigError as error:
         raise ConfigError(f"{source}: permissions.defaultMode: {error}") from error
 

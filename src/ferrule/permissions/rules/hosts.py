@@ -119,7 +119,7 @@ def spellings(host: str) -> list[str]:
     found = [_ascii(name)]
     if _DISPUTED & set(name):
         found.append(_raw(name))
-    return [_address(one) for one in map(_checked, found)]
+    return [_address(one) for one in map(_check_name, found)]
 
 
 def _ascii(name: str) -> str:
@@ -141,7 +141,7 @@ def _raw(name: str) -> str:
     )
 
 
-def _checked(name: str) -> str:
+def _check_name(name: str) -> str:
     name = name.removesuffix(".")
     sound = all(0 < len(label) <= _LONGEST_LABEL and set(label) <= _ALPHABET for label in name.split("."))
     if not sound or len(name) > _LONGEST_NAME:
@@ -194,7 +194,7 @@ def _six(host: str) -> str:
 
 def _label(label: str) -> Wildcard:
     if "*" not in label:
-        return Wildcard(((_checked(_ascii(label)),),))
+        return Wildcard(((_check_name(_ascii(label)),),))
     parts = label.split("*")
     if not all(set(part) <= _ALPHABET for part in parts):
         raise BadHost(f"{label!r} is no part of a host's name.")
@@ -209,53 +209,57 @@ _WRITTEN = r"(?is)(https?|wss?|ftp)://([^/*?#]+)((?:/.*)?)"
 
 def is_address(value: str) -> bool:
     """May it be one, to whoever is lenient?"""
-    return re.match(_LOOSE, _joined(value)) is not None
+    return re.match(_LOOSE, _remove_line_breaks(value)) is not None
 
 
-def meant(value: str) -> str:
+def normalize_address(value: str) -> str:
     """The address that is connected to; empty where none would be."""
     from ferrule.sandbox.web_address import (
         WebError,
-        parsed,  # for rules about the web
+        parse_url,  # for rules about the web
     )
 
     try:
-        return str(parsed(value.strip()))
+        return str(parse_url(value.strip()))
     except WebError:
         return ""
 
 
-def goes_to(value: str) -> list[str]:
+def lenient_addresses(value: str) -> list[str]:
     """Where a lenient reader would go; empty where `meant` is all that anybody reads in it."""
-    return [form for form in _spelled(_joined(value)) if "://" in form][1:] if not meant(value) else []
+    return (
+        [form for form in _address_forms(_remove_line_breaks(value)) if "://" in form][1:]
+        if not normalize_address(value)
+        else []
+    )
 
 
-def spelled(value: str) -> list[str]:
+def address_forms(value: str) -> list[str]:
     """All that a rule that refuses may call the address, in small letters."""
-    return list(dict.fromkeys(form.lower() for form in _spelled(_joined(value))))
+    return list(dict.fromkeys(form.lower() for form in _address_forms(_remove_line_breaks(value))))
 
 
-def plainly(pattern: RulePattern) -> RulePattern:
+def canonical_pattern(pattern: RulePattern) -> RulePattern:
     """The pattern with the host that it names spelled as it is connected to."""
-    named = _plainly(pattern.text) if pattern.kind == "glob" else ()
+    named = _canonical_texts(pattern.text) if pattern.kind == "glob" else ()
     return pattern._replace(text=named[0]) if len(named) == 1 else pattern
 
 
-def widely(pattern: RulePattern) -> list[RulePattern]:
+def lowercase_patterns(pattern: RulePattern) -> list[RulePattern]:
     """The pattern for `spelled`: capitals count for nothing."""
     if pattern.kind == "glob":
-        return [pattern._replace(text=one) for one in smaller(pattern.text)]
+        return [pattern._replace(text=one) for one in lowercase_forms(pattern.text)]
     body, _, flags = pattern.text.rpartition("/")
     return [pattern if "i" in flags else read(f"{body}/{flags}i", pattern.homes, of_paths=False)]
 
 
-def smaller(text: str) -> list[str]:
+def lowercase_forms(text: str) -> list[str]:
     """A text with stars for `spelled`: in small letters, and with the host as it is connected to."""
-    return list(dict.fromkeys((text.lower(), *_plainly(text.lower()))))
+    return list(dict.fromkeys((text.lower(), *_canonical_texts(text.lower()))))
 
 
 @lru_cache(maxsize=256)
-def _plainly(text: str) -> tuple[str, ...]:
+def _canonical_texts(text: str) -> tuple[str, ...]:
     """What a pattern is with the host that it names as it is connected to; more than one where standards differ."""
     found = re.fullmatch(_WRITTEN, text)
     if found is None:
@@ -265,16 +269,16 @@ def _plainly(text: str) -> tuple[str, ...]:
         names = spellings(_without_port(authority))
     except BadHost:
         return ()
-    return tuple(f"{scheme}://{_bracketed(name)}{_port(scheme, authority)}{rest or '/'}" for name in names)
+    return tuple(f"{scheme}://{_add_brackets(name)}{_port(scheme, authority)}{rest or '/'}" for name in names)
 
 
-def _spelled(value: str) -> Iterator[str]:
+def _address_forms(value: str) -> Iterator[str]:
     yield value
     found = re.fullmatch(_LOOSE, value)
     if found is None:
         return
     scheme, authority, rest = found[1].lower(), found[2], found[3].replace("\\", "/")
-    address = meant(value) or meant(f"{scheme}://{authority}{rest}")
+    address = normalize_address(value) or normalize_address(f"{scheme}://{authority}{rest}")
     if address:
         rest = re.sub(r"^https?://[^/]*", "", address)
     path = rest.partition("#")[0]
@@ -284,7 +288,7 @@ def _spelled(value: str) -> Iterator[str]:
     except BadHost:
         names = [authority]
     schemes = {"http": ("http", "https"), "ws": ("ws", "wss")}.get(scheme.rstrip("s"), (scheme,))
-    hosts = [host for name in names for host in dict.fromkeys((_bracketed(name), _unicode(name)))]
+    hosts = [host for name in names for host in dict.fromkeys((_add_brackets(name), _unicode(name)))]
     port = _port(scheme, authority)
     for host in hosts:
         for tail in dict.fromkeys((path, unquote(path), *([""] if path == "/" else []))):
@@ -295,7 +299,7 @@ def _spelled(value: str) -> Iterator[str]:
                     yield f"{one}://{host}:{_SCHEMES[one]}{tail}"
 
 
-def _joined(value: str) -> str:
+def _remove_line_breaks(value: str) -> str:
     return re.sub(r"[\t\r\n]", "", value).strip()
 
 
@@ -309,14 +313,14 @@ def _port(scheme: str, authority: str) -> str:
     return f":{int(found[1])}" if found and str(int(found[1])) not in {_SCHEMES[scheme], "0"} else ""
 
 
-def _bracketed(name: str) -> str:
+def _add_brackets(name: str) -> str:
     return f"[{name}]" if ":" in name else name
 
 
 def _unicode(name: str) -> str:
     """The name as people write it."""
     if "xn--" not in name:
-        return _bracketed(name)
+        return _add_brackets(name)
     try:
         return ".".join(
             label.removeprefix("xn--").encode().decode("punycode") if label.startswith("xn--") else label

@@ -14,7 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ferrule.core.access import within
-from ferrule.permissions.rules.hosts import goes_to, is_address, meant, plainly, smaller, spelled, widely
+from ferrule.permissions.rules.hosts import (
+    address_forms,
+    canonical_pattern,
+    is_address,
+    lenient_addresses,
+    lowercase_forms,
+    lowercase_patterns,
+    normalize_address,
+)
 from ferrule.permissions.rules.pattern import RulePattern
 from ferrule.permissions.rules.rule import Binds, Condition, PathAccess, Subject, Wildcard
 
@@ -52,12 +60,12 @@ class Value(NamedTuple):
 
     def _names(self, text: str) -> bool:
         """Is it about the address that the text is a spelling of?"""
-        return is_address(text) and any(one.matches(form) for form in spelled(text) for one in self._small)
+        return is_address(text) and any(one.matches(form) for form in address_forms(text) for one in self._small)
 
     @property
     def _small(self) -> list[Wildcard]:
         texts = ["*".join(runs) for runs in self.pattern.readings]
-        return [Wildcard((tuple(one.split("*")),)) for text in texts for one in smaller(text)]
+        return [Wildcard((tuple(one.split("*")),)) for text in texts for one in lowercase_forms(text)]
 
 
 class AgentSpecifier(NamedTuple):
@@ -78,8 +86,8 @@ class SkillCondition(NamedTuple):
     pattern: Wildcard
 
     def holds(self, subject: Subject, *, strictly: bool) -> bool:
-        names = _given(subject, _SKILL)
-        extra = " ".join(_given(subject, _SKILL_ARGUMENTS)).strip()
+        names = _argument_texts(subject, _SKILL)
+        extra = " ".join(_argument_texts(subject, _SKILL_ARGUMENTS)).strip()
         names = {name.strip().removeprefix("/") for name in names}
         whole = [f"{name} {extra}".strip() for name in names]
         if strictly:
@@ -117,7 +125,7 @@ def _lax(command: str) -> set[str]:
     return {command, " ".join([program, *words]), " ".join([program.rpartition("/")[2].lower(), *words])}
 
 
-def _given(subject: Subject, names: tuple[str, ...]) -> set[str]:
+def _argument_texts(subject: Subject, names: tuple[str, ...]) -> set[str]:
     return {text for name in names if name in subject.values for text in _texts(subject.values[name])}
 
 
@@ -201,21 +209,21 @@ class Matches(NamedTuple):
     def _holds(self, key: str, test: Test, subject: Subject, *, strictly: bool) -> bool:
         if key in subject.command_keys and subject.commands and isinstance(test, RulePattern | AnyOf):
             return _command(test, subject.commands, strictly=strictly)
-        return _passes(test, found(subject.values, key), subject, strictly=strictly)
+        return _passes(test, find_values(subject.values, key), subject, strictly=strictly)
 
 
-def found(values: object, key: str) -> list[Any]:
+def find_values(values: object, key: str) -> list[Any]:
     """What stands under a key, and under the same key read as a way through objects and arrays."""
     if isinstance(values, list | tuple):
         head, _, rest = key.partition(".")
         if not (head.isascii() and head.isdigit() and len(head) <= 9 and int(head) < len(values)):
             return []
-        return found(values[int(head)], rest) if rest else [values[int(head)]]
+        return find_values(values[int(head)], rest) if rest else [values[int(head)]]
     if not isinstance(values, Mapping):
         return []
     there = [values[key]] if key in values else []
     head, _, rest = key.partition(".")
-    return there + found(values[head], rest) if rest and head in values else there
+    return there + find_values(values[head], rest) if rest and head in values else there
 
 
 def _command(test: Test, forms: Sequence[str], *, strictly: bool) -> bool:
@@ -236,7 +244,7 @@ def _passes_one(test: RulePattern | Literal | Nested, value: Any, subject: Subje
         case Literal():
             return test.equals(value)
         case Nested():
-            return all(_passes(inner, found(value, key), subject, strictly=strictly) for key, inner in test.tests)
+            return all(_passes(inner, find_values(value, key), subject, strictly=strictly) for key, inner in test.tests)
     if not isinstance(value, str):
         return False
     if is_address(value):
@@ -249,15 +257,17 @@ def _passes_one(test: RulePattern | Literal | Nested, value: Any, subject: Subje
 
 def _admits(test: RulePattern, value: str) -> bool:
     """Who may go to an address is decided by where that is, to every reader of it."""
-    if address := meant(value):
-        return _fits(plainly(test), [address], strictly=True)
-    return all(_fits(plainly(test), [form], strictly=True) for form in (value, *goes_to(value)[:1]))
+    if address := normalize_address(value):
+        return _fits(canonical_pattern(test), [address], strictly=True)
+    return all(_fits(canonical_pattern(test), [form], strictly=True) for form in (value, *lenient_addresses(value)[:1]))
 
 
 def _concerns(test: RulePattern, value: str) -> bool:
     """Who may not go there is not let through by another spelling either."""
-    forms = spelled(value)
-    return _fits(test, [value], strictly=False) or any(_fits(one, forms, strictly=False) for one in widely(test))
+    forms = address_forms(value)
+    return _fits(test, [value], strictly=False) or any(
+        _fits(one, forms, strictly=False) for one in lowercase_patterns(test)
+    )
 
 
 def _fits(test: RulePattern, forms: Iterable[str], *, strictly: bool) -> bool:

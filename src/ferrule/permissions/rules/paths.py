@@ -59,7 +59,7 @@ class Area(NamedTuple):
         lax = _lax(path)
         if self.roots and path.isascii() and not any(_within(lax, root) for root in self.roots):
             return False  # most rules are about other places, and their expressions need not be compiled
-        forms = dict.fromkeys([path, _composed(path), lax]) if self.wide else (path,)
+        forms = dict.fromkeys([path, _normalize_unicode(path), lax]) if self.wide else (path,)
         return any(_matcher(pattern, self.wide)(form) for pattern in patterns for form in forms)
 
     def lies_below(self, folder: str) -> bool:
@@ -77,13 +77,13 @@ class PathCondition(NamedTuple):
     def holds(self, subject: Subject, *, strictly: bool) -> bool:
         if not strictly:
             # What may not be read may not be written either: that would tell, or destroy, what is there.
-            return any(self._touched(path) for path in subject.paths if self.mode == "read" or path.mode == "write")
+            return any(self._is_touched(path) for path in subject.paths if self.mode == "read" or path.mode == "write")
         if self.mode == "read" and any(path.mode == "write" for path in subject.paths):
             return False
         mine = [path for path in subject.paths if path.mode == self.mode]
-        return bool(mine) and all(map(self._covered, mine))
+        return bool(mine) and all(map(self._is_covered, mine))
 
-    def _covered(self, path: PathAccess) -> bool:
+    def _is_covered(self, path: PathAccess) -> bool:
         real, spelled = _slashes(path.real), _normal(path.spelled or path.real)
         ends = ("", *_BELOW) if path.deep else ("",)
         return real == _normal(real) and all(
@@ -92,7 +92,7 @@ class PathCondition(NamedTuple):
             for end in ends
         )
 
-    def _touched(self, path: PathAccess) -> bool:
+    def _is_touched(self, path: PathAccess) -> bool:
         ways = {_normal(path.real), _normal(path.spelled or path.real)}
         return any(self.area.covers(way, path.mode) or (path.deep and self.area.lies_below(way)) for way in ways)
 
@@ -155,7 +155,7 @@ def _area(start: str, names: list[str], *, wide: bool) -> Area:
     starts = dict.fromkeys([start, _slashes(os.path.realpath(start))])
     inside: list[str] = []
     folders: list[str] = []
-    ways = dict.fromkeys([tuple(names), *([_crossing(names)] if wide else [])])
+    ways = dict.fromkeys([tuple(names), *([_expand_stars(names)] if wide else [])])
     for one in starts:
         for way in ways:
             _add(one, list(way), inside, folders, wide=wide)
@@ -195,7 +195,7 @@ def _add(start: str, names: list[str], inside: list[str], folders: list[str], *,
         inside.append(_join(at, [*names, "**"]))
 
 
-def _crossing(names: list[str]) -> tuple[str, ...]:
+def _expand_stars(names: list[str]) -> tuple[str, ...]:
     """The names with every `**` that stands among letters taken for any folders, as in `src**.key`."""
     found: list[str] = []
     for name in names:
@@ -222,14 +222,14 @@ def _readings(patterns: Iterable[str], *, wide: bool) -> tuple[str, ...]:
     """The patterns as they are to be taken; a pattern that is kept out, in every way in which it may be meant."""
     found: list[str] = []
     for pattern in patterns:
-        plain = _escaped(pattern, "{}")
+        plain = _escape(pattern, "{}")
         expand(plain)
         found.append(plain)
         # Braces and brackets are often meant otherwise than a `.gitignore` takes them: `*.{pem,key}`, `[id].tsx`.
-        others = [pattern, _escaped(pattern, "{}[]")] if wide else []
+        others = [pattern, _escape(pattern, "{}[]")] if wide else []
         found += filter(_sound, others)
     if wide and not all(map(str.isascii, found)):
-        found += [_composed(one) for one in found] + [_composed(one).casefold() for one in found]
+        found += [_normalize_unicode(one) for one in found] + [_normalize_unicode(one).casefold() for one in found]
     return tuple(dict.fromkeys(found))
 
 
@@ -241,7 +241,7 @@ def _sound(pattern: str) -> bool:
     return True
 
 
-def _escaped(pattern: str, characters: str) -> str:
+def _escape(pattern: str, characters: str) -> str:
     return re.sub(r"\\.|.", lambda one: f"\\{one[0]}" if one[0] in characters else one[0], pattern, flags=re.DOTALL)
 
 
@@ -253,7 +253,7 @@ def _within(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def _composed(text: str) -> str:
+def _normalize_unicode(text: str) -> str:
     if text.isascii():
         return text
     from unicodedata import normalize  # only names that are not ASCII pay for it
@@ -264,7 +264,7 @@ def _composed(text: str) -> str:
 def _lax(path: str) -> str:
     """Any case, no trailing dots or blanks, no stream, no invisible characters."""
     if not path.isascii():
-        path = _composed(re.sub(_INVISIBLE, "", path)).casefold()
+        path = _normalize_unicode(re.sub(_INVISIBLE, "", path)).casefold()
     names = path.lower().split("/")
     return "/".join(name.split(":", 1)[0].rstrip(_TRAILING) or name for name in names)
 
@@ -355,7 +355,7 @@ class Commanded(NamedTuple):
         return subject.tool in self.tools or bool(subject.commands)
 
 
-class Likened(NamedTuple):
+class ToolNameGlob(NamedTuple):
     """Tools whose names fit a pattern."""
 
     pattern: Wildcard
@@ -367,7 +367,7 @@ class Likened(NamedTuple):
         return any(self.pattern.matches(name.casefold() if self.lax else name) for name in names)
 
 
-def likened(pattern: str, *, lax: bool) -> Likened:
+def parse_tool_glob(pattern: str, *, lax: bool) -> ToolNameGlob:
     """The tools whose names fit; `*` stands for any characters."""
     pattern = pattern.casefold() if lax else pattern
-    return Likened(Wildcard((tuple(pattern.split("*")),)), lax)
+    return ToolNameGlob(Wildcard((tuple(pattern.split("*")),)), lax)

@@ -115,7 +115,7 @@ class JavaScriptRegex:
         char = self._next()
         match char:
             case "\\":
-                return self._escaped()
+                return self._atom_escape()
             case "[":
                 self._said.append(self._choice())
             case "(":
@@ -179,7 +179,7 @@ class JavaScriptRegex:
         self._last = self._weights.pop()
         return self._open.pop()
 
-    def _escaped(self) -> bool:
+    def _atom_escape(self) -> bool:
         if found := self._take(r"[bB]"):
             inner = _ranges(_WORD)
             same = f"(?<=[{inner}])(?=[{inner}])|(?<![{inner}])(?![{inner}])"
@@ -272,7 +272,7 @@ class RulePattern(NamedTuple):
     @property
     def negates(self) -> bool:
         """Does it also match by what is not there? Then one form of a value that matches proves nothing."""
-        return self.kind != "glob" and any(_compiled(self.text, home)[1] for home in self.homes or ("",))
+        return self.kind != "glob" and any(_compile(self.text, home)[1] for home in self.homes or ("",))
 
     @property
     def plain(self) -> bool:
@@ -309,7 +309,7 @@ def read(text: str, homes: Sequence[str] = (), *, of_paths: bool = True) -> Rule
     doubtful = of_paths and re.fullmatch(r"[\w./*-]*", body) is not None and (flags != "" or "/" in body)
     try:
         for home in used or ("",):
-            _compiled(text, home)
+            _compile(text, home)
     except BadRulePattern:
         if doubtful:
             return RulePattern(text, "glob", used)
@@ -370,7 +370,7 @@ _PATIENCE = _Patience()
 
 def _search(written: str, home: str, text: str, *, otherwise: bool) -> bool:
     try:
-        found = _compiled(written, home)[0].search(text, timeout=_PATIENCE.seconds) is not None
+        found = _compile(written, home)[0].search(text, timeout=_PATIENCE.seconds) is not None
     except (TimeoutError, MemoryError):
         _PATIENCE.wears()
         return otherwise
@@ -379,7 +379,7 @@ def _search(written: str, home: str, text: str, *, otherwise: bool) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(text: str, home: str) -> tuple[_Compiled, bool]:
+def _compile(text: str, home: str) -> tuple[_Compiled, bool]:
     """The expression in our engine's words, and whether it negates."""
     import importlib  # only rules with expressions need it, and the package has no types
 

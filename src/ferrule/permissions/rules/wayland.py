@@ -19,7 +19,7 @@ def read(given: str | Mapping[str, Any], *, source: str, layer: Layer) -> RuleSe
 
     A file of a project does not turn the questions off, trusted or not. Raises: ConfigError.
     """
-    tools = (_parsed(given, source) if isinstance(given, str) else given).get("tools")
+    tools = (_parse(given, source) if isinstance(given, str) else given).get("tools")
     if not isinstance(tools, Mapping):
         raise ConfigError(f"{source}: there is no table tools, with allow_list in it.")
     names = tools.get("allow_list", ALLOWED)
@@ -45,7 +45,7 @@ def read(given: str | Mapping[str, Any], *, source: str, layer: Layer) -> RuleSe
     )
 
 
-def _parsed(text: str, source: str) -> Mapping[str, Any]:
+def _parse(text: str, source: str) -> Mapping[str, Any]:
     import tomllib  # for whoever has such a file
 
     if len(text) > _LENGTH:

@@ -11,22 +11,22 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ferrule.files.globs import BadGlob, expand
-from ferrule.permissions.auto_allow import is_development, is_harmless_setting, known_repository
+from ferrule.permissions.auto_allow import is_development, is_harmless_setting, is_safe_repository
 from ferrule.permissions.rules.rule import Always, PathAccess, Rule, Subject
 from ferrule.permissions.shell.form import says_numbers
 from ferrule.permissions.shell.line import Simple, Word, may_be_set
-from ferrule.permissions.shell.nested import activation, hands_files, led
+from ferrule.permissions.shell.nested import activation, find_environment_command, hands_files
 from ferrule.permissions.shell.programs import CommandFinding, examine, table
 from ferrule.permissions.shell.scene import (
     FEW,
     Scene,
     at,
-    found,
+    command_paths,
+    expand_glob,
     harmless_assignment,
     harmless_before,
     harmless_redirect,
     opens_file,
-    touched,
 )
 
 _BLANKS = str.maketrans(dict.fromkeys(" \t\n\v\f\r", "\x1f"))
@@ -49,8 +49,8 @@ class CommandPart(NamedTuple):
     """Is it run by a command whose rule speaks for it too, as `npx` and `docker exec` run others?"""
 
     @property
-    def shown(self) -> str:
-        return quoted(self.simple.source.strip() or "a redirection")
+    def display_text(self) -> str:
+        return quote_command(self.simple.source.strip() or "a redirection")
 
     @property
     def program(self) -> str:
@@ -63,10 +63,10 @@ class CommandPart(NamedTuple):
         if self.simple.cwd is None:
             return False
         folder = os.path.realpath(os.path.join(self.simple.cwd, self.finding.folder))
-        return known_repository(folder, [word.text for word in self.simple.words])
+        return is_safe_repository(folder, [word.text for word in self.simple.words])
 
 
-def quoted(source: str) -> str:
+def quote_command(source: str) -> str:
     """A command on one line of a sentence."""
     text = " ".join(source.split())
     return f"`{text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + '…'}`"
@@ -75,7 +75,7 @@ def quoted(source: str) -> str:
 def parts(simple: Simple, *, spoken_for: bool = False) -> Iterator[CommandPart]:
     """The command itself, and those that it runs by itself."""
     finding = examine(simple.stripped or simple.words, cwd=simple.cwd)
-    yield CommandPart(simple, finding, touched(simple, finding), _forms(simple), spoken_for)
+    yield CommandPart(simple, finding, command_paths(simple, finding), _forms(simple), spoken_for)
     for inner in simple.inside:
         yield from parts(inner, spoken_for=spoken_for or finding.covers_inside)
 
@@ -84,10 +84,10 @@ def _forms(simple: Simple) -> tuple[str, ...]:
     source = simple.source.strip()
     if not all(word.known for word in simple.words):
         return (source,)
-    return tuple(dict.fromkeys((source, _joined(simple.words), _joined(simple.stripped or simple.words))))
+    return tuple(dict.fromkeys((source, _join_words(simple.words), _join_words(simple.stripped or simple.words))))
 
 
-def _joined(words: Sequence[Word]) -> str:
+def _join_words(words: Sequence[Word]) -> str:
     return " ".join(word.text.translate(_BLANKS) for word in words)
 
 
@@ -135,7 +135,7 @@ def reads_only(part: CommandPart, scene: Scene) -> bool:
         and (part.program != "git" or part.is_known_repository)
         and scene.inside(os.path.realpath(simple.cwd))
         and all(_may_be_read(path, part, scene) for path in part.paths)
-        and not any(len(found(simple.cwd, pattern, hidden=False)) > FEW for pattern in finding.globs)
+        and not any(len(expand_glob(simple.cwd, pattern, hidden=False)) > FEW for pattern in finding.globs)
         and not finds_flag(part)
         and (not finding.handed or hands_files(part, scene))
     )
@@ -157,7 +157,7 @@ def is_reading_git(part: CommandPart) -> bool:
 
 def finds_flag(part: CommandPart) -> str:
     """A file that a glob finds now and that the program would take for a flag; empty where there is none."""
-    names = (name for pattern in part.finding.globs for name in found(part.simple.cwd, pattern, hidden=False))
+    names = (name for pattern in part.finding.globs for name in expand_glob(part.simple.cwd, pattern, hidden=False))
     return next((name for name in names if name.startswith("-")), "")
 
 
@@ -232,9 +232,9 @@ def cover(
         return Covered(by)
     if not part.program:
         return Covered(lacks="which program it runs is not certain")
-    if (named := exact(allowing, part.forms, known=_known(simple))) is not None:
+    if (named := exact(allowing, part.forms, known=_is_known(simple))) is not None:
         return Covered(named.text, named.text)
-    lacks = _beyond(part, allowing[0], scene) if allowing else _uncovered(part, scene)
+    lacks = _beyond(part, allowing[0], scene) if allowing else _explain_uncovered(part, scene)
     if allowing and not lacks:
         return Covered(allowing[0].text, allowing[0].text)
     if reads_only:
@@ -268,7 +268,7 @@ def exact(rules: Sequence[Rule], texts: Sequence[str], *, known: bool) -> Rule |
     return None
 
 
-def _known(simple: Simple) -> bool:
+def _is_known(simple: Simple) -> bool:
     return all(word.known for word in simple.words)
 
 
@@ -316,7 +316,7 @@ def _may_write(path: PathAccess, bound: Bound) -> bool:
     return bool(rules) and all(rule.action == "allow" for rule in rules)
 
 
-def _uncovered(part: CommandPart, scene: Scene) -> str:
+def _explain_uncovered(part: CommandPart, scene: Scene) -> str:
     outside = next((path for path in part.paths if not scene.inside(path.real)), None)
     if part.finding.harmless and outside is not None:
         return f"it reads {outside.spelled}, outside the workspace"
@@ -386,7 +386,7 @@ def is_common(part: CommandPart, scene: Scene) -> bool:
         return False
     if not all(_is_setting(name, value, simple.cwd, scene) for name, value in simple.assigns):
         return False
-    found = led(words, simple.cwd, scene)
+    found = find_environment_command(words, simple.cwd, scene)
     # What else it runs by itself is not looked at here.
     if found is None and simple.inside and simple.stripped == simple.words:
         return False
@@ -460,7 +460,7 @@ def texts(cwd: str | None, word: Word) -> Iterator[str]:
     for one in expanded[:_MOST]:
         yield one
         if re.search(r"[*?\[]", one):
-            yield from found(cwd, one, hidden=False)
+            yield from expand_glob(cwd, one, hidden=False)
 
 
 def _loose_names(text: str) -> Iterator[str]:

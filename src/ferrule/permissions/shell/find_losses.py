@@ -23,9 +23,9 @@ from ferrule.permissions.shell.unkept import (
     Unkept,
     changes_git,
     deletes,
-    doubted,
     is_pinned,
     overwrites,
+    soften_reason,
     spellings,
 )
 
@@ -241,7 +241,7 @@ def _act(act: Act) -> _Test:
     return test
 
 
-def _pruned(_file: FindMatch, marks: _Marks) -> Answer:
+def _prune(_file: FindMatch, marks: _Marks) -> Answer:
     if marks.is_sure:
         marks.pruned.append(True)
     return True
@@ -256,14 +256,14 @@ def _not(inner: _Test) -> _Test:
 
 
 def _and(tests: Sequence[_Test]) -> _Test:
-    return _joined(tests, decides=False)
+    return _join_tests(tests, decides=False)
 
 
 def _or(tests: Sequence[_Test]) -> _Test:
-    return _joined(tests, decides=True)
+    return _join_tests(tests, decides=True)
 
 
-def _joined(tests: Sequence[_Test], *, decides: bool) -> _Test:
+def _join_tests(tests: Sequence[_Test], *, decides: bool) -> _Test:
     """One test of several: the first that says `decides` is the answer. Behind one that does not know, none is sure."""
 
     def test(file: FindMatch, marks: _Marks) -> Answer:
@@ -279,7 +279,7 @@ def _joined(tests: Sequence[_Test], *, decides: bool) -> _Test:
     return test
 
 
-def _named(pattern: str, *, lower: bool = False) -> _Test:
+def _name_test(pattern: str, *, lower: bool = False) -> _Test:
     wanted = pattern.lower() if lower else pattern
     return lambda file, _: fnmatchcase(file.entry.name.lower() if lower else file.entry.name, wanted)
 
@@ -330,15 +330,15 @@ def _of_size(text: str) -> _Test:
 
 
 _SIMPLE: dict[str, Callable[[str], _Test]] = {
-    "-name": _named,
-    "-iname": lambda value: _named(value, lower=True),
+    "-name": _name_test,
+    "-iname": lambda value: _name_test(value, lower=True),
     **dict.fromkeys(("-path", "-wholename"), _at_path),
     **dict.fromkeys(("-ipath", "-iwholename"), lambda value: _at_path(value, lower=True)),
     "-regex": _like,
     "-type": _of_kind,
     "-size": _of_size,
     "-empty": lambda _: _empty,
-    "-prune": lambda _: _pruned,
+    "-prune": lambda _: _prune,
     "-false": lambda _: _no,
     **dict.fromkeys(("-true", "-maxdepth", "-mindepth", "-depth", "-xdev", "-mount", "-follow"), lambda _: _yes),
 }
@@ -426,7 +426,7 @@ def fd(words: Sequence[Word], acting: Acting, handed: Act | None = None) -> Find
         else:
             (flags if text.startswith("-") else operands).append(text)
     pattern, *tops = operands or [""]
-    fits = _fitting(pattern, is_glob=bool({"-g", "--glob"} & set(flags)))
+    fits = _build_matcher(pattern, is_glob=bool({"-g", "--glob"} & set(flags)))
 
     def see(file: FindMatch) -> FindOutcome:
         kind = "d" if file.entry.is_dir(follow_symlinks=False) else "f"
@@ -438,7 +438,7 @@ def fd(words: Sequence[Word], acting: Acting, handed: Act | None = None) -> Find
     return FindSearch(tuple(tops) or (".",), see, names=frozenset({pattern}))
 
 
-def _fitting(pattern: str, *, is_glob: bool) -> Callable[[str], bool]:
+def _build_matcher(pattern: str, *, is_glob: bool) -> Callable[[str], bool]:
     if is_glob:
         return lambda name: fnmatchcase(name, pattern)
     plain = re.fullmatch(r"(\^?)((?:[\w-]|\\?\.)*)(\$?)", pattern)
@@ -449,13 +449,13 @@ def _fitting(pattern: str, *, is_glob: bool) -> Callable[[str], bool]:
     return lambda name: fnmatchcase(name if is_exact else name.lower(), glob)
 
 
-def lost_by_search(search: FindSearch, cwd: str, programs: Sequence[str], unkept: Unkept) -> str:
+def search_loss(search: FindSearch, cwd: str, programs: Sequence[str], unkept: Unkept) -> str:
     """What is lost of all that it finds, as the end of a sentence; empty where nothing is."""
     for top in search.tops:
         real = os.path.realpath(os.path.join(cwd, top))
         if IN_PLACE.intersection(programs) and is_pinned(os.path.join(real, "x")):
             return changes_git(top)
-        if why := _looked_through(search, real, top, unkept):
+        if why := _scan_folders(search, real, top, unkept):
             return why
     return ""
 
@@ -468,7 +468,7 @@ class _SearchFolder(NamedTuple):
     is_cache: bool
 
 
-def _looked_through(search: FindSearch, top: str, spelled: str, unkept: Unkept) -> str:
+def _scan_folders(search: FindSearch, top: str, spelled: str, unkept: Unkept) -> str:
     seen, large = 0, ""
     folders = [_SearchFolder(top, spelled, 1, unkept.left_out(top), is_cache=False)]
     later: list[_SearchFolder] = []
@@ -528,7 +528,7 @@ class FileNamesAction(NamedTuple):
     """The word in whose place they come."""
 
 
-def lost_by_source(source: Sequence[Simple], taken: FileNamesAction, cwd: str, unkept: Unkept) -> str:
+def source_loss(source: Sequence[Simple], taken: FileNamesAction, cwd: str, unkept: Unkept) -> str:
     """What is lost, as the end of a sentence; `source` are the commands of the pipe, none where nobody knows."""
     first = source[0] if source else None
     words = (first.stripped or first.words) if first is not None else ()
@@ -537,13 +537,13 @@ def lost_by_source(source: Sequence[Simple], taken: FileNamesAction, cwd: str, u
     said = " ".join(word.text for word in words[1:])
     if name in {"find", "fd", "fdfind"}:
         search = (find if name == "find" else _fd)(words[1:], here, taken.acting, taken.act)
-        why = lost_by_search(search, here, [taken.act.program], unkept) if search is not None else ""
-        return doubted(why) if len(source) > 1 else why
+        why = search_loss(search, here, [taken.act.program], unkept) if search is not None else ""
+        return soften_reason(why) if len(source) > 1 else why
     if name in {"echo", "printf", "ls"}:
         named = [word for word in words[1:] if not word.text.startswith("-") and "%" not in word.text]
         opens = name == "ls" and not any(re.fullmatch(r"-[A-Za-z]*d[A-Za-z]*", word.text) for word in words[1:])
         if named or name == "ls":
-            return _listed(named, taken, here, unkept, opens=opens, is_sure=len(source) == 1 and name != "ls")
+            return _list_loss(named, taken, here, unkept, opens=opens, is_sure=len(source) == 1 and name != "ls")
     if re.match(_KEPT_NAMES.get(name, r"(?!)"), said):
         return ""
     # A list of files with all that is ignored reaches them one by one.
@@ -557,7 +557,7 @@ def _fd(words: Sequence[Word], _: str, acting: Acting, handed: Act | None) -> Fi
     return fd(words, acting, handed)
 
 
-def _listed(
+def _list_loss(
     named: Sequence[Word], taken: FileNamesAction, cwd: str, unkept: Unkept, *, opens: bool, is_sure: bool
 ) -> str:
     """What a list of words names, or with `opens` the names in the folders among them."""
@@ -584,7 +584,7 @@ def _children(folder: str) -> list[str]:
         return []
 
 
-def substituted(word: Word, cwd: str, roots: Sequence[str]) -> tuple[Simple, ...]:
+def substitution_commands(word: Word, cwd: str, roots: Sequence[str]) -> tuple[Simple, ...]:
     """The commands whose output a word is."""
     found = re.fullmatch(_SUBSTITUTION, word.text, re.DOTALL)
     return parse(found[1] or found[2], cwd=cwd, roots=roots).commands if found else ()

@@ -108,7 +108,7 @@ class Flag(NamedTuple):
 
 
 @cache
-def listed(text: str, *, whole: bool) -> dict[str, Flag]:
+def parse_flags(text: str, *, whole: bool) -> dict[str, Flag]:
     """The flags of a row by their names."""
     found = {}
     for token in text.split():
@@ -140,7 +140,7 @@ class ArgumentReader:
     def __init__(self, form: Form, name: str) -> None:
         self.form = form
         self.name = name
-        self.table = listed(form.flags, whole=form.whole)
+        self.table = parse_flags(form.flags, whole=form.whole)
         self.flags: list[tuple[str, Word | None]] = []
         self.operands: list[Word] = []
         self.touched: list[tuple[str, Word]] = []
@@ -157,7 +157,7 @@ class ArgumentReader:
                     for word in words
                 ),
             )
-        words = [self._plainly(word) for word in words]
+        words = [self._plain_word(word) for word in words]
         rest, skipped, ended = list(words), self.form.skipped.split(), False
         ends = self.form.ends or self.form.subs or self.form.leads
         while rest and not self.doubt:
@@ -190,7 +190,7 @@ class ArgumentReader:
             certain=all(word.known or word.stream or (self.form.prints and word.told) for word in words),
         )
 
-    def _plainly(self, word: Word) -> Word:
+    def _plain_word(self, word: Word) -> Word:
         """`--include=*.py` as it is written: whatever files it finds, each is a word that begins with this flag."""
         if self.form.expands and _may_begin(word, "@"):
             self.doubt = f"{self.name} may take the word {word.text} for a file of more words"
@@ -220,7 +220,7 @@ class ArgumentReader:
         if flag is None and self.form.whole and re.fullmatch(r"-\d+", text):
             flag = self.table.get("-#")
         if flag is None or (equals and not flag.value):
-            self._unlisted(name)
+            self._doubt_flag(name)
         elif flag.value and not (flag.optional and not equals):
             self._value(name, flag, Word(value) if equals else None, rest)
         else:
@@ -235,7 +235,7 @@ class ArgumentReader:
             name, letters = f"-{letters[0]}", letters[1:]
             flag = self.table.get(name)
             if flag is None:
-                self._unlisted(name)
+                self._doubt_flag(name)
             elif flag.value and (letters or not flag.optional):
                 self._value(name, flag, Word(letters) if letters else None, rest)
                 letters = ""
@@ -277,7 +277,7 @@ class ArgumentReader:
         elif (re.match(r"/.|\.\./|~", value.text) and name != "-e") or (self.operands and "/" in value.text):
             self.touched.append(("read", value))
 
-    def _unlisted(self, name: str) -> None:
+    def _doubt_flag(self, name: str) -> None:
         why = _dangers(self.form.dangers).get(name)
         self.doubt = f"{self.name} {name} {why}" if why else f"an unknown flag {name} of {self.name}"
 

@@ -50,7 +50,7 @@ def setting(word: Word) -> Setting:
     return Setting(key, (value if joint else "true") if word.known else None)
 
 
-def lost_by_push(words: Sequence[Word], given: Sequence[Setting], folder: str, roots: Sequence[str]) -> str:
+def push_loss(words: Sequence[Word], given: Sequence[Setting], folder: str, roots: Sequence[str]) -> str:
     """Others may have the commits that it throws away, and nothing here brings them back there."""
     operands: list[Word] = []
     forced, unsure, is_dry = False, False, False
@@ -81,10 +81,10 @@ def lost_by_push(words: Sequence[Word], given: Sequence[Setting], folder: str, r
         return LOST
     if unsure:
         return _UNSURE
-    return LOST if any(one.forces for one in _obeyed(operands, folder, roots)) else ""
+    return LOST if any(one.forces for one in _push_settings(operands, folder, roots)) else ""
 
 
-def _obeyed(operands: Sequence[Word], folder: str, roots: Sequence[str]) -> Iterator[Setting]:
+def _push_settings(operands: Sequence[Word], folder: str, roots: Sequence[str]) -> Iterator[Setting]:
     """The settings that the repository and the user have for where it pushes to."""
     found = [Setting(key, value) for key, value in settings_at(folder, outside=roots)]
     names = {one.key.split(".", 1)[1].rpartition(".")[0] for one in found if one.key.startswith("remote.")}
@@ -104,7 +104,7 @@ def alias_of(name: str, given: Sequence[Setting], folder: str, roots: Sequence[s
     return found[-1] if found else ""
 
 
-def lost_by_config(words: Sequence[Word]) -> str:
+def config_loss(words: Sequence[Word]) -> str:
     """A setting that makes pushes of it later; `words` stand behind `config`."""
     if any(re.fullmatch(_READS_SETTINGS, word.text) for word in words):
         return ""
@@ -125,10 +125,10 @@ def lost_by_config(words: Sequence[Word]) -> str:
 def _pushes(alias: str) -> bool:
     """Does an alias stand for a push that takes commits away?"""
     words = split(alias.removeprefix("!git ").removeprefix("!"))
-    return bool(words) and words[0].text in PUSHES and bool(lost_by_push(words[1:], (), "", ()))
+    return bool(words) and words[0].text in PUSHES and bool(push_loss(words[1:], (), "", ()))
 
 
-def lost_by_remote(words: Sequence[Word]) -> str:
+def remote_loss(words: Sequence[Word]) -> str:
     """A remote that is made a mirror; `words` stand behind `remote`."""
     texts = [word.text for word in words]
     mirrors = any(re.fullmatch(r"--mirror(?:=push)?", text) for text in texts)
@@ -156,9 +156,9 @@ class _CleanArguments(NamedTuple):
     operands: tuple[Word, ...]
 
 
-def lost_by_clean(words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
+def clean_loss(words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
     """What is lost, as the end of a sentence; `words` stand behind `clean`."""
-    said = _given(words)
+    said = _parse_clean_arguments(words)
     if "n" in said.letters:
         return ""
     # With `-X` the patterns say what to delete as well.
@@ -174,14 +174,14 @@ def lost_by_clean(words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
 
         is_one = os.path.lexists(place) and unkept.left_out(place)
         found = [place] if is_one and not keeps(place) else unkept.every(place, keeps=keeps, most=_MOST)
-        if cleaned := _cleaned(found, top, said.letters, unkept.roots):
+        if cleaned := _find_deleted(found, top, said.letters, unkept.roots):
             return deletes(cleaned, is_sure=is_sure)
         if not found and re.search("[xX]", said.letters) and unkept.below(place, keeps=keeps).is_cut:
             return too_large(place)
     return ""
 
 
-def _given(words: Sequence[Word]) -> _CleanArguments:
+def _parse_clean_arguments(words: Sequence[Word]) -> _CleanArguments:
     letters, kept, operands = "", list[str](), list[Word]()
     rest = list(words)
     while rest:
@@ -218,14 +218,14 @@ def _places(operands: Sequence[Word], cwd: str, top: str) -> list[str]:
     return places
 
 
-def _cleaned(paths: Sequence[str], top: str, letters: str, roots: Sequence[str]) -> str:
+def _find_deleted(paths: Sequence[str], top: str, letters: str, roots: Sequence[str]) -> str:
     """The first of these that git would delete: it is not tracked, and as much ignored as the letters say."""
     git = calm_git(outside=roots)
     if git is None or not paths:
         return paths[0] if paths and re.search("[xX]", letters) else ""
     names = [os.path.relpath(path, top) for path in paths]
-    tracked = _said([*git, "ls-files", "-z", "--", *(f":(literal){name}" for name in names)], top)[1].split("\0")
-    code, said = _said([*git, "check-ignore", "-z", "--no-index", "--stdin"], top, "\0".join(names))
+    tracked = _run_git([*git, "ls-files", "-z", "--", *(f":(literal){name}" for name in names)], top)[1].split("\0")
+    code, said = _run_git([*git, "check-ignore", "-z", "--no-index", "--stdin"], top, "\0".join(names))
     # Where git cannot tell, all are: what a tool makes is ignored nearly everywhere.
     ignored = set(said.split("\0")) if code in _TELLS else set(names)
     for path, name in zip(paths, names, strict=True):
@@ -236,7 +236,7 @@ def _cleaned(paths: Sequence[str], top: str, letters: str, roots: Sequence[str])
     return ""
 
 
-def _said(words: Sequence[str], cwd: str, given: str = "") -> tuple[int, str]:
+def _run_git(words: Sequence[str], cwd: str, given: str = "") -> tuple[int, str]:
     try:
         ran = subprocess.run(
             words,
@@ -253,7 +253,7 @@ def _said(words: Sequence[str], cwd: str, given: str = "") -> tuple[int, str]:
     return ran.returncode, ran.stdout
 
 
-_GITS_VALUED = frozenset(
+_GIT_VALUE_OPTIONS = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--attr-source"}
 )
 _MOST_ALIASES = 5
@@ -267,11 +267,11 @@ class _GitInvocation(NamedTuple):
     """The sub-command and all behind it."""
 
 
-def lost_by_git(
+def git_loss(
     words: Sequence[Word], environment: Mapping[str, str], cwd: str, unkept: Unkept, *, line: Callable[[str, str], str]
 ) -> str:
     """What is lost, as the end of a sentence; `words` stand behind the program, `line` judges a line of the shell."""
-    given = _gits_given(words, cwd, [Setting(name, None) for name in _from_environment(environment)])
+    given = _parse_git_options(words, cwd, [Setting(name, None) for name in _from_environment(environment)])
     folder, settings, rest = given
     for _ in range(_MOST_ALIASES):
         name = rest[0].text if rest else ""
@@ -282,7 +282,7 @@ def lost_by_git(
             return line(" ".join([alias[1:], *(word.text for word in rest[1:])]), folder)
         if not alias:
             break
-        folder, more, rest = _gits_given([*split(alias), *rest[1:]], folder, settings)
+        folder, more, rest = _parse_git_options([*split(alias), *rest[1:]], folder, settings)
         settings = more
     if not rest:
         return ""
@@ -290,20 +290,20 @@ def lost_by_git(
     if name == "subtree" and behind and behind[0].text == "push":
         name, behind = "push", behind[1:]
     if name in PUSHES:
-        return lost_by_push(behind, settings, folder, unkept.roots)
+        return push_loss(behind, settings, folder, unkept.roots)
     if name == "clean":
-        return lost_by_clean(behind, folder, unkept)
-    return {"config": lost_by_config, "remote": lost_by_remote}.get(name, lambda _: "")(behind)
+        return clean_loss(behind, folder, unkept)
+    return {"config": config_loss, "remote": remote_loss}.get(name, lambda _: "")(behind)
 
 
-def _gits_given(words: Sequence[Word], folder: str, settings: Sequence[Setting]) -> _GitInvocation:
+def _parse_git_options(words: Sequence[Word], folder: str, settings: Sequence[Setting]) -> _GitInvocation:
     found = list(settings)
     rest = list(words)
     while rest and (rest[0].text if rest[0].known else rest[0].start).startswith("-"):
         word = rest.pop(0)
         text = word.text if word.known else word.start
         flag, joint, joined = text.partition("=")
-        value = rest.pop(0) if text in _GITS_VALUED and rest else None
+        value = rest.pop(0) if text in _GIT_VALUE_OPTIONS and rest else None
         if flag == "-C" and value is not None and value.known:
             folder = os.path.join(folder, value.text)
         elif flag == "-c" and value is not None:

@@ -35,7 +35,7 @@ from ferrule.permissions.shell.form import ArgumentReader, Form, is_glob
 from ferrule.permissions.shell.line import CommandLine, Redirect, Simple, Word
 from ferrule.permissions.shell.nested import activation, within_environment
 from ferrule.permissions.shell.parse import parse
-from ferrule.permissions.shell.scene import FEW, Scene, at, found, harmless_redirect
+from ferrule.permissions.shell.scene import FEW, Scene, at, expand_glob, harmless_redirect
 from ferrule.permissions.shell.scripts import refusal
 from ferrule.permissions.shell.uncertain import could_be
 
@@ -52,7 +52,7 @@ def edits_inside(part: CommandPart, covered: Covered, scene: Scene, *, developme
     if not covered.lacks:
         return True
     simple = part.simple
-    if not _written_inside(simple, scene):
+    if not _writes_only_inside(simple, scene):
         return False
     bare = simple._replace(redirects=tuple(filter(harmless_redirect, simple.redirects)))
     if not bare.words:
@@ -63,12 +63,12 @@ def edits_inside(part: CommandPart, covered: Covered, scene: Scene, *, developme
         return False
     finding = part.finding
     if part.program == "sed" and finding.doubt:
-        return _edited_in_place(simple, scene)
+        return _sed_edits_inside(simple, scene)
     sure = finding.known and not finding.doubt and not finding.unsure
     return sure and all(scene.inside(path.real) and not scene.off_limits(path) for path in part.paths)
 
 
-def _written_inside(simple: Simple, scene: Scene) -> bool:
+def _writes_only_inside(simple: Simple, scene: Scene) -> bool:
     """Do its redirections write nothing but files of the workspace that may be written?"""
     return all(_is_written_inside(one, simple.cwd, scene) for one in simple.redirects if not harmless_redirect(one))
 
@@ -85,13 +85,13 @@ def _passes(bare: Simple, scene: Scene, *, development: bool) -> bool:
     return all(reads_only(one, scene) or (development and is_common(one, scene)) for one in parts(bare))
 
 
-def _edited_in_place(simple: Simple, scene: Scene) -> bool:
+def _sed_edits_inside(simple: Simple, scene: Scene) -> bool:
     """Does `sed -i` change nothing but files of the workspace, with a script that does nothing else?"""
-    paths = list(_edited(simple.stripped or simple.words, simple.cwd))
+    paths = list(_sed_targets(simple.stripped or simple.words, simple.cwd))
     return bool(paths) and all(scene.inside(path.real) and not scene.off_limits(path) for path in paths)
 
 
-def _edited(words: Sequence[Word], cwd: str | None) -> Iterator[PathAccess]:
+def _sed_targets(words: Sequence[Word], cwd: str | None) -> Iterator[PathAccess]:
     """The files that `sed -i` writes; none where these or its script are not certain."""
     given = ArgumentReader(_SED, "sed").read(words[1:])
     in_place = given.has("-i", "--in-place")
@@ -108,7 +108,7 @@ def _edited(words: Sequence[Word], cwd: str | None) -> Iterator[PathAccess]:
         return
     names: list[str] = []
     for file in files:
-        matches = found(cwd, file.text, hidden=False) if is_glob(file) else []
+        matches = expand_glob(cwd, file.text, hidden=False) if is_glob(file) else []
         if not file.known and not 0 < len(matches) <= FEW:
             return
         names += [file.text] if file.known else matches
@@ -141,7 +141,7 @@ class CommandLineAnalysis(NamedTuple):
         return not self.line.doubts and all(self.calm)
 
     @property
-    def reading_git(self) -> tuple[str, ...]:
+    def git_read_folders(self) -> tuple[str, ...]:
         """The folders in which git starts, where every git in the line only reads; else nothing.
 
         Where the line also runs code that may use git itself, git is left as it is for it: a filter that is switched
@@ -188,11 +188,13 @@ def judge(
     """
     line, every, calm = look(command, cwd, scene) if looked is None else looked
     weighed = [weigh(subject._replace(commands=part.forms, paths=part.paths)) for part in every] if ruled else []
-    decisions = list(_refused(command, every, weighed, subject=subject, weigh=weigh, bound=bound)) if ruled else []
+    decisions = (
+        list(_find_refusals(command, every, weighed, subject=subject, weigh=weigh, bound=bound)) if ruled else []
+    )
     covers = [
         cover(
             part,
-            _allowing(part, weighed[at], refuses=refuses) if ruled else (),
+            _allow_rules(part, weighed[at], refuses=refuses) if ruled else (),
             bound,
             scene,
             reads_only=calm[at],
@@ -203,7 +205,7 @@ def judge(
     if not decisions:
         whole = weigh(subject._replace(commands=(command,))) if ruled else ()
         allowing = [rule for rule in whole if rule.action == "allow"]
-        decisions.append(_weighed(line, every, covers, exact(allowing, (command,), known=_known(line)), scene))
+        decisions.append(_decide_line(line, every, covers, exact(allowing, (command,), known=_is_known(line)), scene))
     if not every and not line.doubts and re.match(r"[\s!]*\[\[\s", command):
         # What `[[ ]]` would run or calculate is told as a command or a doubt.
         decisions[:] = [one for one in decisions if one.verdict == "deny"] or [Decision("allow", _TESTS)]
@@ -220,7 +222,7 @@ def judge(
     return CommandVerdict(decision._replace(edits_inside=edits), not line.doubts and all(calm))
 
 
-def _allowing(part: CommandPart, rules: Sequence[Rule], *, refuses: bool) -> list[Rule]:
+def _allow_rules(part: CommandPart, rules: Sequence[Rule], *, refuses: bool) -> list[Rule]:
     blind = refuses and bool(part.simple.words) and not part.program
     return [rule for rule in rules if rule.action == "allow" and not (blind and isinstance(rule.condition, Always))]
 
@@ -252,11 +254,11 @@ def _read(command: str, cwd: str, scene: Scene) -> CommandLine:
     return line._replace(doubts=(*line.doubts, "it holds characters that cannot be seen"))
 
 
-def _known(line: CommandLine) -> bool:
+def _is_known(line: CommandLine) -> bool:
     return not line.doubts and all(word.known for simple in line.commands for word in simple.words)
 
 
-def _refused(
+def _find_refusals(
     command: str,
     every: Sequence[CommandPart],
     weighed: Sequence[Sequence[Rule]],
@@ -271,36 +273,38 @@ def _refused(
         for text in looser(part.simple):
             if text not in part.forms:
                 found += weigh(subject._replace(commands=(text,)))
-        yield from (decision_refusal(rule, part.shown) for rule in found if rule.action != "allow")
-        yield from _suspected(part, bound)
+        yield from (decision_refusal(rule, part.display_text) for rule in found if rule.action != "allow")
+        yield from _find_possible_refusals(part, bound)
     whole = weigh(subject._replace(commands=(command,)))
     yield from (decision_refusal(rule, "The command line") for rule in whole if rule.action != "allow")
 
 
-def _suspected(part: CommandPart, bound: Bound) -> Iterator[Decision]:
+def _find_possible_refusals(part: CommandPart, bound: Bound) -> Iterator[Decision]:
     """What rules say that refuse about the files that a command may touch, where not all of its words are known."""
     for path, whole in loose(part.simple, part.finding):
         for rule in bound(path):
             if rule.action != "allow" and whole:
-                yield decision_refusal(rule, part.shown)
+                yield decision_refusal(rule, part.display_text)
         for rule in bound(path._replace(mode="write")):
             if rule.action != "allow":
-                yield Decision("ask", f"{part.shown} may touch what {rule.text} is about.", rule.text, fixed=True)
+                yield Decision(
+                    "ask", f"{part.display_text} may touch what {rule.text} is about.", rule.text, fixed=True
+                )
 
 
-def _weighed(
+def _decide_line(
     line: CommandLine, every: Sequence[CommandPart], covers: Sequence[Covered], whole: Rule | None, scene: Scene
 ) -> Decision:
     for part in every:
         if why := _off_limits(part, scene):
-            return Decision("ask", f"{part.shown}: {why}.", fixed=True)
+            return Decision("ask", f"{part.display_text}: {why}.", fixed=True)
     if whole is not None:
         return Decision("allow", f"The whole command line is allowed by {whole.text}.", whole.text)
     if line.doubts:
         return Decision("ask", f"It cannot be decided what it runs: {line.doubts[0]}.")
     for part, covered in zip(every, covers, strict=True):
         if covered.lacks:
-            return Decision("ask", f"{part.shown}: {covered.lacks}.")
+            return Decision("ask", f"{part.display_text}: {covered.lacks}.")
     if not every:
         return Decision("ask", "There is no command in it.")
     by = dict.fromkeys(covered.by for covered in covers)
@@ -315,6 +319,6 @@ def _off_limits(part: CommandPart, scene: Scene) -> str:
         if why := scene.off_limits(path, names_only=part.finding.names_only):
             return why
     for path in part.paths if part.finding.searches else ():
-        if found := scene.uncovered(path.real, part.finding.searches):
+        if found := scene.find_secret(path.real, part.finding.searches):
             return f"{found} is a secret file"
     return ""

@@ -138,7 +138,7 @@ def may_be_set(name: str) -> bool:
     return bool(own) and name not in os.environ
 
 
-def assigned(name: str) -> str:
+def assignment_doubt(name: str) -> str:
     """Why an assignment that stays is a doubt, or nothing."""
     return "" if may_be_set(name) else f"it sets {name}, which later commands may obey"
 
@@ -184,7 +184,7 @@ def _read(rest: Sequence[Word]) -> str:
             skip = word.text[-1] in "dinNptu"
         else:
             names.append(word.text)
-    return next((why for name in names if (why := assigned(name))), "")
+    return next((why for name in names if (why := assignment_doubt(name))), "")
 
 
 AMBIGUOUS = "bash may read it in another way"
@@ -350,9 +350,9 @@ class Tokens:
             self.doubt()
         text = self.source[newline + 1 : at]
         if not quoted:
-            self._expanded_text(body, text, newline + 1, at)
+            self._read_heredoc_body(body, text, newline + 1, at)
 
-    def _expanded_text(self, body: "Node | None", text: bytes, at: int, end: int) -> None:
+    def _read_heredoc_body(self, body: "Node | None", text: bytes, at: int, end: int) -> None:
         if b"\\\n" in text:
             self.doubt()
         for child in body.named_children if body else ():
@@ -407,7 +407,7 @@ class LineVariables(NamedTuple):
 NO_VARIABLES = LineVariables()
 
 
-def closed(source: bytes) -> bool:
+def uses_private_variables(source: bytes) -> bool:
     """Does the line use a variable that it does not set itself, and that not everybody may see?"""
     names = {name.decode() for name in re.findall(rb"\$\{?[#!]?([A-Za-z_]\w*)", source)} - own(source)
     return any(name not in OPEN and not harmless_name(name) for name in names)
@@ -517,7 +517,7 @@ def _pieces(node: "Node", source: bytes, variables: LineVariables) -> "Iterator[
             case "process_substitution":
                 yield UNKNOWN_WORD, KEPT
             case _:
-                value, mark = _expanded(part, source, variables)
+                value, mark = _expand(part, source, variables)
                 # Unquoted, a value is split and expanded again: only plain ones stay what they are.
                 if value is not None and _plain().fullmatch(value.encode()):
                     yield from ((character, QUOTED) for character in value)
@@ -525,7 +525,7 @@ def _pieces(node: "Node", source: bytes, variables: LineVariables) -> "Iterator[
                     yield mark, SPLIT
 
 
-def _expanded(node: "Node", source: bytes, variables: LineVariables) -> tuple[str | None, str]:
+def _expand(node: "Node", source: bytes, variables: LineVariables) -> tuple[str | None, str]:
     """The value of an expansion, where it is certain, and the mark of what is not."""
     raw = source[begins(node, source) : node.end_byte]
     if node.type == "command_substitution" and raw == b"$(nproc)":
@@ -564,7 +564,7 @@ def _double(node: "Node", source: bytes, variables: LineVariables) -> "Iterator[
             continue
         yield from _in_double(source[at : begins(child, source)].decode(errors="replace"))
         many = b"@" in source[child.start_byte : child.end_byte] and child.type in {"simple_expansion", "expansion"}
-        value, mark = (None, TOLD) if child.type == "arithmetic_expansion" else _expanded(child, source, variables)
+        value, mark = (None, TOLD) if child.type == "arithmetic_expansion" else _expand(child, source, variables)
         if value is not None:
             yield from ((character, QUOTED) for character in value)
         else:
@@ -682,7 +682,7 @@ WRAPPERS = frozenset(_SHAPES)
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
@@ -712,7 +712,7 @@ def _inner(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
             if at + 1 >= len(words) or not _is(words[at + 1], valued[text]):
                 return None
             at += 2
-        elif _compiled(flags).fullmatch(text):
+        elif _compile(flags).fullmatch(text):
             at += 1
             if text == "--":
                 break
@@ -725,23 +725,23 @@ def _inner(words: tuple[Word, ...]) -> tuple[Word, ...] | None:
     # What follows must be the command and nothing that could be another flag.
     if at >= len(words) or not words[at].known or words[at].text.startswith("-"):
         return None
-    return words[at:] if name != "xargs" else _given(words[:at], words[at:])
+    return words[at:] if name != "xargs" else _add_xargs_operand(words[:at], words[at:])
 
 
-def _given(before: tuple[Word, ...], words: tuple[Word, ...]) -> tuple[Word, ...]:
+def _add_xargs_operand(before: tuple[Word, ...], words: tuple[Word, ...]) -> tuple[Word, ...]:
     """The command of `xargs` with what it adds: at the end, or with `-I` wherever the mark stands."""
     if any(word.known and word.text.startswith("-I") for word in before):
-        return tuple(GIVEN if word.text == "{}" else _marked(word) for word in words)
+        return tuple(GIVEN if word.text == "{}" else _mark_placeholder(word) for word in words)
     return (*words, GIVEN)
 
 
-def _marked(word: Word) -> Word:
+def _mark_placeholder(word: Word) -> Word:
     before, mark, _ = word.text.partition("{}")
     return Word(word.text, known=False, start=before, single=True) if word.known and mark else word
 
 
 def _is(word: Word, pattern: str) -> bool:
-    return word.known and _compiled(pattern).fullmatch(word.text) is not None
+    return word.known and _compile(pattern).fullmatch(word.text) is not None
 
 
 # Several tokens of bash, or one, that are one word or one part of a word.

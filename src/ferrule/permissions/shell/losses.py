@@ -18,36 +18,36 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ferrule.git.environment import top_of
-from ferrule.permissions.shell.cover import CommandPart, loose, parts, quoted
+from ferrule.permissions.shell.cover import CommandPart, loose, parts, quote_command
 from ferrule.permissions.shell.find_losses import (
     IN_PLACE,
     Act,
     FileNamesAction,
     fd,
     find,
-    lost_by_search,
-    lost_by_source,
-    substituted,
+    search_loss,
+    source_loss,
+    substitution_commands,
     unknown,
 )
-from ferrule.permissions.shell.git_losses import lost_by_git
+from ferrule.permissions.shell.git_losses import git_loss
 from ferrule.permissions.shell.line import GIVEN, CommandLine, Simple, Word
 from ferrule.permissions.shell.nested import SHELLS
 from ferrule.permissions.shell.parse import BROKEN, CHARACTERS, parse
-from ferrule.permissions.shell.scene import Scene, at, found, harmless_redirect, opens_file
+from ferrule.permissions.shell.scene import Scene, at, expand_glob, harmless_redirect, opens_file
 from ferrule.permissions.shell.unkept import (
     COPIES,
     LeftOut,
     ScanBudget,
     Unkept,
     changes_git,
+    copy_loss,
     deletes,
-    doubted,
     in_cache,
     is_pinned,
     leaves,
-    lost_by_copy,
     overwrites,
+    soften_reason,
     spellings,
     too_large,
 )
@@ -84,12 +84,12 @@ def readings(command: str, folder: str, roots: Sequence[str]) -> Iterator[Readin
     if len(command) > CHARACTERS:
         yield Reading(command, {})
         return
-    said = _loops(_otherwise(_told(command, folder)))
+    said = _loops(_otherwise(_substitute_commands(command, folder)))
     if "=" not in said and "(" not in said and "function " not in said:
         yield Reading(said, {})
         return
     commands = parse(said, cwd=folder, roots=roots).commands
-    values = _assigned(said, commands)
+    values = _find_assignments(said, commands)
     for name, given in values.items():
         use = rf"\$\{{{name}\}}|\${name}(?!\w)"
         if len(given) == 1 and (lone := re.fullmatch(_LONE, given[0])):
@@ -99,10 +99,12 @@ def readings(command: str, folder: str, roots: Sequence[str]) -> Iterator[Readin
             said = given[0].join(re.split(rf"(?<=\s)(?:{use})(?=[\s;)]|$)", said))
     plain = {name: [one for one in given if not re.search(r"[$`]", one)] for name, given in values.items()}
     plain = {name: given for name, given in plain.items() if given}
-    yield from _varied(said, plain, list(_calls(said, commands)))
+    yield from _vary_values(said, plain, list(_calls(said, commands)))
 
 
-def _varied(said: str, values: Mapping[str, Sequence[str]], calls: Sequence[Mapping[str, str]]) -> Iterator[Reading]:
+def _vary_values(
+    said: str, values: Mapping[str, Sequence[str]], calls: Sequence[Mapping[str, str]]
+) -> Iterator[Reading]:
     first = {"TMPDIR": tempfile.gettempdir(), **{name: given[0] for name, given in values.items()}}
     more = [{**first, name: one} for name, given in values.items() for one in given[1:]]
     called = [{**first, **call} for call in calls] or [first]
@@ -110,7 +112,7 @@ def _varied(said: str, values: Mapping[str, Sequence[str]], calls: Sequence[Mapp
         yield Reading(said, known)
 
 
-def _told(command: str, folder: str) -> str:
+def _substitute_commands(command: str, folder: str) -> str:
     """The line with what its folder tells in the place of the commands that ask for it."""
     top = top_of(folder) or folder
     for pattern, value in (
@@ -141,7 +143,7 @@ def _loops(said: str) -> str:
     return said
 
 
-def _assigned(said: str, commands: Sequence[Simple]) -> dict[str, list[str]]:
+def _find_assignments(said: str, commands: Sequence[Simple]) -> dict[str, list[str]]:
     """What each variable is given that only plain assignments set, as written where that is not certain."""
     found: dict[str, list[str]] = {}
     for simple in commands:
@@ -221,94 +223,96 @@ class _LossCheck:
             folders = [] if None not in cwds else _folders(line, folder, self._unkept)
             for part, cwd in zip(every, cwds, strict=True):
                 for place in folders if cwd is None else [cwd]:
-                    placed = part if cwd is not None else _placed(part, place)
-                    if why := self._lost(placed, place):
+                    placed = part if cwd is not None else _place_in_folder(part, place)
+                    if why := self._command_loss(placed, place):
                         # Where it runs is not certain: it counts in every folder that it could be.
                         is_sure = cwd is not None or len(folders) == 1
-                        return _sentence(placed, command, folder, why if is_sure else doubted(why))
+                        return _sentence(placed, command, folder, why if is_sure else soften_reason(why))
         return ""
 
-    def _lost(self, part: CommandPart, cwd: str) -> str:
+    def _command_loss(self, part: CommandPart, cwd: str) -> str:
         """What one command loses, as the end of a sentence."""
         words = part.simple.stripped or part.simple.words
         program = os.path.basename(part.program)
-        if why := _redirected(part.simple, cwd, self._unkept):
+        if why := _redirect_loss(part.simple, cwd, self._unkept):
             return why
         if program == "git" or program.startswith("git-"):
             behind = words[1:] if program == "git" else (Word(program[4:], single=True), *words[1:])
-            return lost_by_git(behind, {**self._known, **_set(part.simple)}, cwd, self._unkept, line=self._inner)
+            return git_loss(behind, {**self._known, **_set(part.simple)}, cwd, self._unkept, line=self._inner)
         if program == "shred":
             return "destroys files so that nothing can bring them back"
-        acting = functools.partial(_acting, cwd=cwd, unkept=self._unkept)
+        acting = functools.partial(_find_act, cwd=cwd, unkept=self._unkept)
         if program == "find":
-            programs = [act.program for act in _executed([word.text for word in words[1:]], acting)]
-            return lost_by_search(find(words[1:], cwd, acting), cwd, programs, self._unkept) if programs else ""
+            programs = [act.program for act in _search_acts([word.text for word in words[1:]], acting)]
+            return search_loss(find(words[1:], cwd, acting), cwd, programs, self._unkept) if programs else ""
         if program in {"fd", "fdfind"}:
             search = fd(words[1:], acting)
-            return lost_by_search(search, cwd, (), self._unkept) if search is not None else ""
+            return search_loss(search, cwd, (), self._unkept) if search is not None else ""
         if program in {"parallel", *SHELLS}:
-            return self._handed_shell(part, words, cwd)
-        return self._lost_by_words(part, program, words[1:], cwd)
+            return self._shell_loss(part, words, cwd)
+        return self._words_loss(part, program, words[1:], cwd)
 
     def _inner(self, command: str, folder: str) -> str:
         """What a line loses that git runs by the name of an alias."""
         return _LossCheck(self._unkept, self._nested + 1).line(command, folder) if self._nested < _MOST_NESTED else ""
 
-    def _handed_shell(self, part: CommandPart, words: Sequence[Word], cwd: str) -> str:
+    def _shell_loss(self, part: CommandPart, words: Sequence[Word], cwd: str) -> str:
         """A script that is handed names, and deletes what they name."""
         fed = part.simple.fed
         said = " ".join(word.text for word in words[1:])
         if not fed or not re.search(_SCRIPT, f" {said} "):
             return ""
-        taken = FileNamesAction(Act("rm", is_deep=True), _nothing, GIVEN)
-        return lost_by_source(fed, taken, cwd, self._unkept)
+        taken = FileNamesAction(Act("rm", is_deep=True), _no_act, GIVEN)
+        return source_loss(fed, taken, cwd, self._unkept)
 
-    def _lost_by_words(self, part: CommandPart, program: str, words: Sequence[Word], cwd: str) -> str:
+    def _words_loss(self, part: CommandPart, program: str, words: Sequence[Word], cwd: str) -> str:
         rest = [word.text for word in words]
         if program not in _REMOVES and (GIVEN in words or any("{}" in text for text in rest)):
-            act = _acting([program, *("{}" if word == GIVEN else word.text for word in words)], cwd, self._unkept)
+            act = _find_act([program, *("{}" if word == GIVEN else word.text for word in words)], cwd, self._unkept)
             return (
                 ""
                 if act is None
-                else lost_by_source(part.simple.fed, FileNamesAction(act, _nothing, GIVEN), cwd, self._unkept)
+                else source_loss(part.simple.fed, FileNamesAction(act, _no_act, GIVEN), cwd, self._unkept)
             )
         if program in COPIES:
-            return lost_by_copy(program, words, cwd, self._unkept)
+            return copy_loss(program, words, cwd, self._unkept)
         if program in _REMOVES:
-            return self._removed(part, program, words, cwd)
+            return self._remove_loss(part, program, words, cwd)
         if program in _OUTPUTS or program == "tar":
-            return _put_out(part, program, words, cwd, self._unkept)
-        return _changed(part, program, rest, cwd, self._unkept) if _destroys(program, rest) else ""
+            return _output_loss(part, program, words, cwd, self._unkept)
+        return _change_loss(part, program, rest, cwd, self._unkept) if _destroys(program, rest) else ""
 
-    def _removed(self, part: CommandPart, program: str, words: Sequence[Word], cwd: str) -> str:
+    def _remove_loss(self, part: CommandPart, program: str, words: Sequence[Word], cwd: str) -> str:
         """What `rm` deletes, word by word."""
         flags = [word.text for word in words if word.known and word.text.startswith("-")]
         deep = program == "rimraf" or any(re.fullmatch(_DEEP, flag) for flag in flags)
         operands = [word for word in words if not (word.known and word.text.startswith("-"))]
         # Without a word of its own it is handed some: by an `xargs` whose flags are not known.
         for word in operands or [GIVEN]:
-            if why := self._removed_word(part, Act(program, deep), word, cwd):
+            if why := self._remove_word_loss(part, Act(program, deep), word, cwd):
                 return why
         return ""
 
-    def _removed_word(self, part: CommandPart, act: Act, word: Word, cwd: str) -> str:
+    def _remove_word_loss(self, part: CommandPart, act: Act, word: Word, cwd: str) -> str:
         unkept = self._unkept
         is_pattern = re.search(r"[*?\[]" if act.program == "rimraf" else r"\*\*|[!@+?*]\(", word.text)
         named = [] if is_pattern or word == GIVEN or "{}" in word.text else spellings(cwd, word)
         for text in named:
-            if why := _deleted(os.path.join(cwd, text), unkept, deep=act.is_deep):
+            if why := _delete_loss(os.path.join(cwd, text), unkept, deep=act.is_deep):
                 return why
         if word.text == "!":  # what is left of `!(…)`, which is all but some
             return unknown(GIVEN, cwd, unkept) if act.is_deep else ""
         if named or (word.known and not is_pattern):
             return ""
-        source = part.simple.fed if word == GIVEN or "{}" in word.text else substituted(word, cwd, unkept.roots)
+        source = (
+            part.simple.fed if word == GIVEN or "{}" in word.text else substitution_commands(word, cwd, unkept.roots)
+        )
         source = source or (part.simple.heard if re.fullmatch(r"\"?\$\{?\w+\}?\"?", word.text) else ())
         whole = word == GIVEN or not word.start
         tail = re.sub(r"['\"]", "", word.text).rstrip("/").rpartition("/")[2]
         if source and whole and ("$" in tail or "`" in tail or ")" in tail or word == GIVEN):
-            taken = FileNamesAction(act, _nothing, word)
-            return lost_by_source(source, taken, cwd, unkept)
+            taken = FileNamesAction(act, _no_act, word)
+            return source_loss(source, taken, cwd, unkept)
         return unknown(word, cwd, unkept) if act.is_deep else ""
 
 
@@ -317,7 +321,7 @@ def _set(simple: Simple) -> dict[str, str]:
     return {name: value.text for name, value in simple.assigns}
 
 
-def _nothing(_: Sequence[str]) -> Act | None:
+def _no_act(_: Sequence[str]) -> Act | None:
     return None
 
 
@@ -335,21 +339,21 @@ def _sentence(part: CommandPart, command: str, folder: str, why: str) -> str:
         return why
     simple = part.simple
     if simple.fed and GIVEN in simple.stripped:
-        return f"{quoted(' | '.join(one.source for one in (*simple.fed, simple)))} {why}."
+        return f"{quote_command(' | '.join(one.source for one in (*simple.fed, simple)))} {why}."
     if any(one.writes and not harmless_redirect(one) for one in simple.redirects):
         goes = [f"{one.operator} {one.target.text}" for one in simple.redirects if opens_file(one)]
-        return f"{quoted(' '.join([simple.source, *goes]))} {why}."
-    shown = part.shown
+        return f"{quote_command(' '.join([simple.source, *goes]))} {why}."
+    shown = part.display_text
     if simple.source not in command:
         same = [one for line in parse(command, cwd=folder, roots=()).commands for one in parts(line)]
-        named = [one.shown for one in same if one.program == part.program]
+        named = [one.display_text for one in same if one.program == part.program]
         shown = named[0] if len(named) == 1 else shown
     if simple.heard and "$" in shown:
-        shown = f"{shown} with what {quoted(' | '.join(one.source for one in simple.heard))} tells"
+        shown = f"{shown} with what {quote_command(' | '.join(one.source for one in simple.heard))} tells"
     return f"{shown} {why}."
 
 
-def _placed(part: CommandPart, folder: str) -> CommandPart:
+def _place_in_folder(part: CommandPart, folder: str) -> CommandPart:
     """The same command in a folder."""
     fed = tuple(one._replace(cwd=one.cwd or folder) for one in part.simple.fed)
     heard = tuple(one._replace(cwd=one.cwd or folder) for one in part.simple.heard)
@@ -368,7 +372,7 @@ def _folders(line: CommandLine, folder: str, unkept: Unkept) -> list[str]:
         if target.known and not target.text.startswith(("-", "+")):
             gone = [os.path.normpath(os.path.join(one, target.text)) for one in places]
         elif target.glob:
-            gone = [os.path.join(folder, one) for one in found(folder, target.text, hidden=False)]
+            gone = [os.path.join(folder, one) for one in expand_glob(folder, target.text, hidden=False)]
         else:
             gone = [] if target.known else [top_of(folder) or folder, *unkept.homes(folder, _MOST_FOLDERS)]
         places |= dict.fromkeys(gone[:_MOST_FOLDERS])
@@ -381,7 +385,7 @@ def _destroys(program: str, rest: Sequence[str]) -> bool:
     return program in _ALWAYS or (flag is not None and any(re.fullmatch(flag, text) for text in rest))
 
 
-def _acting(words: Sequence[str], cwd: str, unkept: Unkept) -> Act | None:
+def _find_act(words: Sequence[str], cwd: str, unkept: Unkept) -> Act | None:
     """What a command does to the files that stand where `{}` does, if it loses them."""
     if not words:
         return None
@@ -395,7 +399,7 @@ def _acting(words: Sequence[str], cwd: str, unkept: Unkept) -> Act | None:
     return Act(program, is_deep=program in _DELETES) if _destroys(program, rest) else None
 
 
-def _executed(rest: Sequence[str], acting: "functools.partial[Act | None]") -> Iterator[Act]:
+def _search_acts(rest: Sequence[str], acting: "functools.partial[Act | None]") -> Iterator[Act]:
     """What a search does by itself to what it finds."""
     if "-delete" in rest:
         yield Act("-delete", is_deep=False)
@@ -407,7 +411,7 @@ def _executed(rest: Sequence[str], acting: "functools.partial[Act | None]") -> I
                 yield act
 
 
-def _redirected(simple: Simple, cwd: str, unkept: Unkept) -> str:
+def _redirect_loss(simple: Simple, cwd: str, unkept: Unkept) -> str:
     for redirect in simple.redirects:
         if not redirect.writes or harmless_redirect(redirect):
             continue
@@ -422,7 +426,7 @@ def _redirected(simple: Simple, cwd: str, unkept: Unkept) -> str:
     return ""
 
 
-def _deleted(place: str, unkept: Unkept, *, deep: bool) -> str:
+def _delete_loss(place: str, unkept: Unkept, *, deep: bool) -> str:
     """What is lost where a path is deleted."""
     spelled, real = os.path.normpath(place), os.path.realpath(place)
     if not os.path.lexists(spelled) and not os.path.lexists(real):
@@ -435,7 +439,7 @@ def _deleted(place: str, unkept: Unkept, *, deep: bool) -> str:
     return deletes(below.path) if below.path else too_large(real) if below.is_cut else ""
 
 
-def _put_out(part: CommandPart, program: str, words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
+def _output_loss(part: CommandPart, program: str, words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
     """What a program writes its output over, as a flag of its or the tables tell."""
     names = list(part.finding.writes) if program == "tar" else []
     flags = _OUTPUTS.get(program, ())
@@ -459,10 +463,10 @@ def _put_out(part: CommandPart, program: str, words: Sequence[Word], cwd: str, u
     return ""
 
 
-def _changed(part: CommandPart, program: str, rest: Sequence[str], cwd: str, unkept: Unkept) -> str:
+def _change_loss(part: CommandPart, program: str, rest: Sequence[str], cwd: str, unkept: Unkept) -> str:
     """What programs change in place or delete, whose words are all files or nothing."""
     appends = program == "tee" and any(re.fullmatch(_APPENDS, text) for text in rest)
-    for real, spelled in dict.fromkeys(_written(part, cwd)):
+    for real, spelled in dict.fromkeys(_write_targets(part, cwd)):
         if not os.path.lexists(spelled) and not os.path.lexists(real):
             continue
         if program in IN_PLACE and os.path.isfile(real) and is_pinned(real):
@@ -472,13 +476,13 @@ def _changed(part: CommandPart, program: str, rest: Sequence[str], cwd: str, unk
     return ""
 
 
-def _written(part: CommandPart, cwd: str) -> Iterator[tuple[str, str]]:
+def _write_targets(part: CommandPart, cwd: str) -> Iterator[tuple[str, str]]:
     """The paths that it deletes or overwrites, real and as they are spelled."""
     for path in part.paths:
         if path.mode == "write":
             yield path.real, path.spelled
     for pattern in part.finding.globs:
-        for text in found(cwd, pattern, hidden=False):
+        for text in expand_glob(cwd, pattern, hidden=False):
             yield from ((path.real, path.spelled) for path in at(cwd, text, write=True))
     for path, whole in loose(part.simple, part.finding):
         if whole:

@@ -162,7 +162,7 @@ def inside(words: Sequence[Word], redirects: Sequence[Redirect] = ()) -> Iterato
         return
     if name in _READERS:
         yield from _READERS[name](rest)
-    yield from _flagged(name, rest)
+    yield from _flag_scripts(name, rest)
     if name == "docker" and rest and rest[0].text == "compose":
         name, rest = "docker-compose", rest[1:]
     elif name.startswith("ld") and ".so" in name:  # the loader runs the file that it is given
@@ -183,11 +183,11 @@ def runs_another(name: str, following: str = "") -> bool:
 def _git(rest: tuple[Word, ...]) -> Iterator[Argv | Script]:
     texts = [word.text for word in rest]
     if texts[:2] == ["submodule", "foreach"]:
-        yield from _joined(rest[2:])
+        yield from _join_script(rest[2:])
     elif texts[:2] == ["bisect", "run"] and rest[2:]:
         yield Argv(rest[2:])
     for name in {"rebase", "difftool"} & set(texts):
-        yield from _flagged(f"git {name}", rest)
+        yield from _flag_scripts(f"git {name}", rest)
     flags = [index for index, text in enumerate(texts) if text.startswith("-c")]
     settings = dict.fromkeys(texts[index][2:] or "".join(texts[index + 1 : index + 2]) for index in flags)
     for name, _, value in (setting.partition("=") for setting in settings):
@@ -197,7 +197,7 @@ def _git(rest: tuple[Word, ...]) -> Iterator[Argv | Script]:
         )
 
 
-def _joined(words: Sequence[Word]) -> Iterator[Script]:
+def _join_script(words: Sequence[Word]) -> Iterator[Script]:
     parts = [word.text for word in words]
     # The seconds of `watch -n 2` stand between the flags and the command.
     while parts and (parts[0].startswith("-") or parts[0].replace(".", "").isdigit()):
@@ -228,7 +228,7 @@ def _shell(rest: tuple[Word, ...], redirects: Sequence[Redirect]) -> Iterator[Ar
             yield Script(redirect.target.text)
 
 
-def _found(rest: Sequence[Word]) -> Iterator[Argv]:
+def _find_commands(rest: Sequence[Word]) -> Iterator[Argv]:
     at = 0
     while at < len(rest):
         if rest[at].text not in _ACTIONS:
@@ -248,10 +248,10 @@ def _after(rest: tuple[Word, ...], flags: set[str]) -> Iterator[Argv]:
             return
 
 
-def _flagged(name: str, rest: Sequence[Word]) -> Iterator[Script]:
+def _flag_scripts(name: str, rest: Sequence[Word]) -> Iterator[Script]:
     flags = _SCRIPT_FLAGS.get(name, ())
     if name == "rg":
-        rest = _searching(rest)
+        rest = _drop_patterns(rest)
     for index, word in enumerate(rest):
         for flag in flags:
             joint = "=" if flag.startswith("--") else ""
@@ -262,7 +262,7 @@ def _flagged(name: str, rest: Sequence[Word]) -> Iterator[Script]:
                 yield Script(word.text[len(flag + joint) :], sure=False)
 
 
-def _searching(rest: Sequence[Word]) -> list[Word]:
+def _drop_patterns(rest: Sequence[Word]) -> list[Word]:
     """The words of ripgrep without those that are patterns or files whatever they look like."""
     texts = [word.text for word in rest]
     end = texts.index("--") if "--" in texts else len(texts)
@@ -291,22 +291,22 @@ def _behind(rest: Sequence[Word], shape: _Shape) -> Iterator[Argv]:
         yield Argv(tuple(rest[at:end]), tuple(assigns), moves)
 
 
-def _trapped(rest: tuple[Word, ...]) -> Iterator[Script]:
-    return _joined(rest[:1])
+def _trap_script(rest: tuple[Word, ...]) -> Iterator[Script]:
+    return _join_script(rest[:1])
 
 
-def _batched(rest: tuple[Word, ...]) -> Iterator[Argv]:
+def _fd_commands(rest: tuple[Word, ...]) -> Iterator[Argv]:
     return _after(rest, {"-x", "-X", "--exec", "--exec-batch"})
 
 
 _READERS: dict[str, Callable[[tuple[Word, ...]], Iterator[Argv | Script]]] = {
-    "eval": _joined,
-    "watch": _joined,
-    "trap": _trapped,
+    "eval": _join_script,
+    "watch": _join_script,
+    "trap": _trap_script,
     "git": _git,
-    "find": _found,
-    "fd": _batched,
-    "fdfind": _batched,
+    "find": _find_commands,
+    "fd": _fd_commands,
+    "fdfind": _fd_commands,
 }
 
 
@@ -332,7 +332,7 @@ _LOCAL = frozenset({"npx", "pnpm", "yarn"})
 _BINS = os.path.join("node_modules", ".bin")
 
 
-class Led(NamedTuple):
+class EnvironmentCommand(NamedTuple):
     """The program that is meant, with its words."""
 
     words: tuple[str, ...]
@@ -340,11 +340,11 @@ class Led(NamedTuple):
     """What has to be found outside of the workspace; empty where the program itself is named by its path."""
 
 
-def led(words: Sequence[str], cwd: str, scene: Scene) -> Led | None:
+def find_environment_command(words: Sequence[str], cwd: str, scene: Scene) -> EnvironmentCommand | None:
     """The command of the project's environment that the words lead to, if they lead to one."""
     if "/" in words[0]:
         name = _of_environment(words[0], cwd, scene)
-        return Led((name, *words[1:]), "") if name else None
+        return EnvironmentCommand((name, *words[1:]), "") if name else None
     for lead, flags in _FLAGS.items():
         if tuple(words[: len(lead)]) != lead:
             continue
@@ -356,7 +356,7 @@ def led(words: Sequence[str], cwd: str, scene: Scene) -> Led | None:
             return None
         if lead[0] in _LOCAL and not _is_local(rest[0], cwd, scene):
             return None
-        return Led(rest, lead[0])
+        return EnvironmentCommand(rest, lead[0])
     return None
 
 
@@ -433,7 +433,7 @@ _NUMBERS = rb"\$\(seq(?: (\d{1,6}))?(?: (\d{1,6}))? (\d{1,6})\)"
 _RANGE = rb"\{(0|[1-9]\d{0,5})\.\.(0|[1-9]\d{0,5})\}"
 
 
-def looped(node: "Node", source: bytes, variables: LineVariables, rounds: int) -> list[Word]:
+def loop_values(node: "Node", source: bytes, variables: LineVariables, rounds: int) -> list[Word]:
     """One word for each round; none where they are not all known, are too many, or the variable may change between."""
     name = node.child_by_field_name("variable")
     values = node.children_by_field_name("value")
@@ -461,10 +461,10 @@ def _each(node: "Node", source: bytes, variables: LineVariables) -> "Iterator[Wo
         # What is outside of the folder is not for everybody to see.
         yield one._replace(told=re.search(r"^[/~]|\.\.", one.text) is None)
     elif numbers := re.fullmatch(_NUMBERS, raw) or re.fullmatch(_RANGE, raw):
-        yield from _counted(*(int(number) for number in numbers.groups() if number))
+        yield from _expand_range(*(int(number) for number in numbers.groups() if number))
 
 
-def _counted(*numbers: int) -> "Iterator[Word]":
+def _expand_range(*numbers: int) -> "Iterator[Word]":
     """As `seq` counts: to a number, from one to another, or in steps. Backwards only braces count."""
     first, *middle, last = numbers if len(numbers) > 1 else (1, *numbers)
     step = middle[0] if middle else 1
@@ -516,7 +516,7 @@ def hands_files(part: "CommandPart", scene: Scene) -> bool:
     apart = {"-0", "--null"} & {word.text for word in part.simple.words} and {"-print0", "-z", "-0"} & set(words)
     return all(
         scene.inside(folder)
-        and (counts or not scene.buries_secret(folder, hidden=True, only=_named(words), opens=True))
+        and (counts or not scene.buries_secret(folder, hidden=True, only=_name_pattern(words), opens=True))
         and (apart or not scene.has_odd_names(folder))
         for folder in folders
     )
@@ -534,7 +534,7 @@ def _prints_names(words: list[str], *, counts: bool) -> bool:
     return counts and words[:2] == ["git", "ls-files"] and not any(re.match("-(?!z$)", word) for word in words[2:])
 
 
-def _named(words: list[str]) -> tuple[str, ...]:
+def _name_pattern(words: list[str]) -> tuple[str, ...]:
     """The name that all files have that `find` prints."""
     if words[0] != "find" or {"!", "-not", "-o", "-or", ",", "("} & set(words) or "-name" not in words[:-1]:
         return ()

@@ -218,9 +218,9 @@ def _read(
         doubts |= seams.doubts
     if len(commands) > PARTS:
         doubts[TOO_MANY] = None
-    commands = [_filled(simple, doubts, nested, known) for simple in commands]
+    commands = [_fill_inner(simple, doubts, nested, known) for simple in commands]
     if nested < NESTED and any(map(_takes_code, commands)):
-        for text in _handed(commands):
+        for text in _find_shell_input(commands):
             commands += _read(text, None, nested=nested + 1, known=known)[0]
     if root.has_error or doubts.keys() & Seams.LOST:
         # What bash would make of it is not in the tree: a rough look, so that rules that deny see the words.
@@ -235,7 +235,7 @@ def _takes_code(simple: Simple) -> bool:
     return bool(words) and os.path.basename(words[0].text) in SHELLS | {"source", ".", "at", "batch"}
 
 
-def _handed(commands: Sequence[Simple]) -> list[str]:
+def _find_shell_input(commands: Sequence[Simple]) -> list[str]:
     """The texts of a line that a shell in it could be handed as commands."""
     said = [simple.words[1:] for simple in commands if simple.words and simple.words[0].text in {"echo", "printf"}]
     texts = [" ".join(word.text for word in words if not word.text.startswith("-")) for words in said]
@@ -243,7 +243,7 @@ def _handed(commands: Sequence[Simple]) -> list[str]:
     return [*texts, *(one.target.text for one in given)]
 
 
-def _filled(simple: Simple, doubts: dict[str, None], nested: int, known: Mapping[str, Word]) -> Simple:
+def _fill_inner(simple: Simple, doubts: dict[str, None], nested: int, known: Mapping[str, Word]) -> Simple:
     """The command with those that it runs by itself."""
     found = list(inside(simple.words, simple.redirects))
     found += [Script(value.text, sure=False) for name, value in simple.assigns if re.search(_COMMANDS_IN, name)]
@@ -260,11 +260,13 @@ def _filled(simple: Simple, doubts: dict[str, None], nested: int, known: Mapping
             doubts |= more if one.sure else {}
             inner += commands
         else:
-            inner.append(_made(one, cwd, doubts, nested + 1, known))
-    return simple._replace(inside=tuple(_flattened(inner)))
+            inner.append(_build_simple(one, cwd, doubts, nested + 1, known))
+    return simple._replace(inside=tuple(_flatten(inner)))
 
 
-def _made(argv: Argv, cwd: str | None, doubts: dict[str, None], nested: int, known: Mapping[str, Word]) -> Simple:
+def _build_simple(
+    argv: Argv, cwd: str | None, doubts: dict[str, None], nested: int, known: Mapping[str, Word]
+) -> Simple:
     stripped = strip(argv.words)
     if stripped is None:
         doubts[TOO_WRAPPED] = None
@@ -275,10 +277,10 @@ def _made(argv: Argv, cwd: str | None, doubts: dict[str, None], nested: int, kno
         cwd=cwd,
         stripped=argv.words if stripped is None else stripped,
     )
-    return _filled(made, doubts, nested, known)
+    return _fill_inner(made, doubts, nested, known)
 
 
-def _flattened(commands: Iterable[Simple]) -> Iterable[Simple]:
+def _flatten(commands: Iterable[Simple]) -> Iterable[Simple]:
     """Outermost first, each once."""
     for simple in commands:
         yield simple._replace(inside=())

@@ -81,7 +81,7 @@ def program(text: str) -> tuple[str, str]:
     return name, f"{text} is a file that could be any program"
 
 
-def named(kind: str, text: str) -> tuple[str, ...]:
+def operand_paths(kind: str, text: str) -> tuple[str, ...]:
     """The paths that an operand of this kind may name."""
     if text in {"", "-"} or kind in {"text", "url"}:
         return ()
@@ -98,7 +98,7 @@ def named(kind: str, text: str) -> tuple[str, ...]:
 
 def patterns(text: str) -> tuple[str, ...]:
     """The patterns of paths that such an operand of git's may be."""
-    return tuple(part for part in named("rev", text) if re.search(r"[*?\[]", part) and ".." not in part)
+    return tuple(part for part in operand_paths("rev", text) if re.search(r"[*?\[]", part) and ".." not in part)
 
 
 def odd_address(text: str) -> str:
@@ -174,7 +174,7 @@ def examine(words: Sequence[Word], *, cwd: str | None) -> CommandFinding:
         if len(rest) == 1 and rest[0].known and _is_told(name, rest[0].text):
             return CommandFinding(known=True, harmless=True, doubt="", program=name)
         ran = _module(name, rest, cwd) if name in _PYTHONS else None
-        return ran or _known(name, rest, cwd)._replace(program=name)
+        return ran or _examine_row(name, rest, cwd)._replace(program=name)
     from ferrule.permissions.shell.tables import NEVER
 
     if name in NEVER:
@@ -197,7 +197,7 @@ def _unknown(doubt: str, name: str) -> CommandFinding:
     return CommandFinding(known=False, harmless=False, doubt=doubt, unsure=True, program=name)
 
 
-def _known(name: str, words: Sequence[Word], cwd: str | None, folder: str = "") -> CommandFinding:
+def _examine_row(name: str, words: Sequence[Word], cwd: str | None, folder: str = "") -> CommandFinding:
     """The finding for a row, or for the row of the sub-command that the words name."""
     form = table()[name]
     given = ArgumentReader(form, name).read(form.prepare(words) if form.prepare else words)
@@ -215,7 +215,7 @@ def _known(name: str, words: Sequence[Word], cwd: str | None, folder: str = "") 
         plain = sub.known and not given.mild and all(word.known for word in given.operands)
         found = _unknown(f"the tables know nothing of {key}", name)
         return found._replace(unlisted=key if plain else "")
-    found = _known(key, given.operands[1:], cwd, folder)
+    found = _examine_row(key, given.operands[1:], cwd, folder)
     # What stands before the sub-command counts as well.
     before = [(kind, value.text) for kind, value in given.touched if kind != "folder"]
     return found._replace(
@@ -229,12 +229,12 @@ def _known(name: str, words: Sequence[Word], cwd: str | None, folder: str = "") 
 def _leaf(name: str, form: Form, given: CommandArguments, cwd: str | None, folder: str) -> CommandFinding:
     reads = [value.text for kind, value in given.touched if kind == "read"]
     writes = [value.text for kind, value in given.touched if kind == "write"]
-    placed = _placed(form, given)
+    placed = _assign_kinds(form, given)
     doubt = given.doubt or ("" if placed is not None else f"{name} takes no more words than it is known for")
     here = form.here and not any(kind == "read" for kind, _, _ in placed or ())
     for kind, word, repeated in placed or ():
         if word.known:
-            (writes if kind == "write" else reads).extend(named(kind, word.text))
+            (writes if kind == "write" else reads).extend(operand_paths(kind, word.text))
         doubt = doubt or _uncertain(name, form, kind, word, repeated=repeated)
     # Bash hands a glob over as it is where it finds nothing.
     globs = [word.text for _, word, _ in placed or () if is_glob(word)]
@@ -293,7 +293,7 @@ def _uncertain(name: str, form: Form, kind: str, word: Word, *, repeated: bool) 
     return f"{what(word)} among the words of {name} is not certain"
 
 
-def _placed(form: Form, given: CommandArguments) -> list[tuple[str, Word, bool]] | None:
+def _assign_kinds(form: Form, given: CommandArguments) -> list[tuple[str, Word, bool]] | None:
     """Each operand with its kind and whether more of that kind may follow; None where there are too many."""
     if form.plain:
         return []
@@ -337,6 +337,6 @@ def _module(name: str, words: Sequence[Word], cwd: str | None) -> CommandFinding
                 return None
             module = rest[0].text
             key = module if module in _MODULES else f"python -m {module}"
-            found = _known(key, rest[1:], cwd) if key in table() else _unknown(_loose(rest[1:], key), name)
+            found = _examine_row(key, rest[1:], cwd) if key in table() else _unknown(_loose(rest[1:], key), name)
             return found._replace(harmless=False, unsure=True, runs_project_code=True, program=name)
     return None

@@ -86,7 +86,7 @@ class Scene(NamedTuple):
         shown = [] if hidden else _ends(unhides)
         for one in folders:  # grows on the way
             try:
-                shown += [] if hidden else _ends(_kept(one))
+                shown += [] if hidden else _ends(_ignore_exceptions(one))
                 with os.scandir(one) as entries:
                     for entry in entries:
                         if not hidden and entry.name.startswith(".") and not _any(shown, entry.path):
@@ -123,7 +123,7 @@ class Scene(NamedTuple):
                 return True
         return False
 
-    def uncovered(self, folder: str, globs: Sequence[str]) -> str:
+    def find_secret(self, folder: str, globs: Sequence[str]) -> str:
         """A secret file below a folder that one of these globs fits; empty where there is none.
 
         Where there is too much to look at, only the names that globs tell outright count, see `secrets_named`.
@@ -159,7 +159,7 @@ class Scene(NamedTuple):
         return self.inside(_real(found)) or self.inside(_real(os.path.dirname(found)))
 
 
-def _kept(folder: str) -> Iterator[str]:
+def _ignore_exceptions(folder: str) -> Iterator[str]:
     """What the files that say what to ignore there say not to, hidden or not."""
     for name in (".gitignore", ".ignore", ".rgignore"):
         path = os.path.join(folder, name)
@@ -209,17 +209,17 @@ def _find(program: str, path: str) -> str:
     return ""
 
 
-def touched(simple: Simple, finding: CommandFinding) -> tuple[PathAccess, ...]:
+def command_paths(simple: Simple, finding: CommandFinding) -> tuple[PathAccess, ...]:
     """The paths that a simple command is seen to read and write, by its operands and its redirections."""
-    return tuple(dict.fromkeys(_touched(simple, finding)))
+    return tuple(dict.fromkeys(_command_paths(simple, finding)))
 
 
-def _touched(simple: Simple, finding: CommandFinding) -> Iterator[PathAccess]:
+def _command_paths(simple: Simple, finding: CommandFinding) -> Iterator[PathAccess]:
     here = simple.cwd
     for text in finding.reads:
         yield from at(here, text, write=False)
     for pattern in finding.globs:  # as written they are among what it reads: the files may come yet
-        for text in found(here, pattern, hidden=False):
+        for text in expand_glob(here, pattern, hidden=False):
             yield from at(here, text, write=False)
     for text in finding.writes:
         yield from at(here, text, write=True)
@@ -257,7 +257,7 @@ def _into(cwd: str | None, folder: str, source: str) -> Iterator[PathAccess]:
         yield from at(cwd, os.path.join(folder, one), write=True)
 
 
-def found(cwd: str | None, pattern: str, *, hidden: bool = True) -> list[str]:
+def expand_glob(cwd: str | None, pattern: str, *, hidden: bool = True) -> list[str]:
     """What a glob finds there now, not more than a thousand names and one."""
     import glob  # only commands with globs need it
     import itertools

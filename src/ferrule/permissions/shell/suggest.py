@@ -101,7 +101,7 @@ def attempts(line: CommandLine, command: str) -> Iterator[tuple[str, ...]]:
     if line.doubts or not command.isprintable() or len(command) > _MOST_CHARS or any(map(is_handed, line.commands)):
         return
     asked = [one for one in line.commands if not (one.words and one.words[0].text in _NEEDS_NONE and not one.redirects)]
-    chosen = [(_specifier(one) or _led(one), _to_the_letter(one)) for one in dict.fromkeys(asked)]
+    chosen = [(_specifier(one) or _environment_specifier(one), _to_the_letter(one)) for one in dict.fromkeys(asked)]
     picked = [useful or letter for useful, letter in chosen]
     for at, (_, letter) in enumerate([("", ""), *chosen]):
         if at:
@@ -109,7 +109,7 @@ def attempts(line: CommandLine, command: str) -> Iterator[tuple[str, ...]]:
         found = tuple(dict.fromkeys(filter(None, picked)))
         if 0 < len(found) <= MOST:
             yield found
-    yield (_escaped(command.strip()),)
+    yield (_escape(command.strip()),)
 
 
 def is_handed(simple: Simple) -> bool:
@@ -125,7 +125,7 @@ def is_handed(simple: Simple) -> bool:
     return False
 
 
-def _led(simple: Simple) -> str:
+def _environment_specifier(simple: Simple) -> str:
     """`uv run pytest *` for a program of the project's environment, which is not one that runs anything."""
     words = [word.text for word in simple.words]
     size = next((size for size in (2, 1) if " ".join(words[:size]) in _LEADS), 0)
@@ -148,11 +148,11 @@ def _to_the_letter(simple: Simple) -> str:
     if re.search(r"[$`]", source):
         # As a text it could mean other words elsewhere.
         texts = [word.text for word in simple.words]
-        return _escaped(" ".join(texts)) if all(re.fullmatch(_PLAIN, text) for text in texts) else ""
-    return _escaped(source)
+        return _escape(" ".join(texts)) if all(re.fullmatch(_PLAIN, text) for text in texts) else ""
+    return _escape(source)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return re.sub(r"([\\*])", r"\\\1", text)
 
 

@@ -151,14 +151,14 @@ def _begins(wanted: Sequence[str], words: Sequence[Word]) -> bool:
 
 def _means(pattern: str, part: CommandPart) -> bool:
     """Are the words those of the pattern in another spelling: flags in another order, a program's other name?"""
-    wanted, words = _wanted(pattern), [word.text for word in part.simple.stripped or part.simple.words]
+    wanted, words = _plain_words(pattern), [word.text for word in part.simple.stripped or part.simple.words]
     if not wanted or not words:
         return False
-    wanted, words = _plainly(wanted), _plainly(words)
+    wanted, words = _normalize_words(wanted), _normalize_words(words)
     if wanted[0] != words[0]:
         return False
-    named, flags = _sorted(wanted[1:])
-    given, had = _sorted(words[1:])
+    named, flags = _split_flags(wanted[1:])
+    given, had = _split_flags(words[1:])
     # A flag before the sub-command may have a value.
     starts = range(len(given) if words[1:2] and words[1].startswith("-") else 1)
     fits = any(
@@ -169,11 +169,11 @@ def _means(pattern: str, part: CommandPart) -> bool:
     return (fits or not named) and all(flag in had or _has(had, flag) for flag in flags)
 
 
-def _wanted(pattern: str) -> list[str]:
+def _plain_words(pattern: str) -> list[str]:
     return [text for text in pattern.removesuffix(":*").split() if "*" not in text]
 
 
-def _plainly(words: Sequence[str]) -> list[str]:
+def _normalize_words(words: Sequence[str]) -> list[str]:
     """A program by its plain name, with the words that its other names and those of its sub-commands stand for."""
     name, rest = re.sub(r"(?<=[a-z])[-\d.]*\d$|\.exe$", "", os.path.basename(words[0])), list(words[1:])
     if name == "python" and "-m" in rest:
@@ -193,7 +193,7 @@ def _plainly(words: Sequence[str]) -> list[str]:
     return [name, *rest]
 
 
-def _sorted(words: Sequence[str]) -> tuple[list[str], list[str]]:
+def _split_flags(words: Sequence[str]) -> tuple[list[str], list[str]]:
     return [text for text in words if not text.startswith("-")], [text for text in words if text.startswith("-")]
 
 
@@ -236,6 +236,6 @@ def _mentions(pattern: str, part: CommandPart, command: str) -> bool:
 
 def _says(pattern: str, texts: Sequence[str]) -> bool:
     """Do the words of the pattern stand in one of the texts, with nothing but blanks, quotes and the like between?"""
-    wanted = _wanted(pattern)
+    wanted = _plain_words(pattern)
     sought = rf"(?<![\w.-]){_OPERATORS.join(map(re.escape, wanted))}(?![\w-]|\.\w)"
     return bool(wanted) and any(re.search(sought, text) for text in texts)

@@ -134,7 +134,7 @@ def too_large(folder: str) -> str:
     return f"deletes {folder}, which is too large to be looked through"
 
 
-def doubted(why: str) -> str:
+def soften_reason(why: str) -> str:
     """The same where it is not certain."""
     for sure, maybe in (("deletes ", "may delete "), ("overwrites ", "may overwrite "), ("changes ", "may change ")):
         if why.startswith(sure):
@@ -208,7 +208,7 @@ class CopyArguments(NamedTuple):
         return any(re.fullmatch(pattern, flag) for flag, _ in self.flags)
 
 
-def given(program: str, words: Sequence[Word]) -> CopyArguments:
+def parse_copy_arguments(program: str, words: Sequence[Word]) -> CopyArguments:
     """The words behind the program's name."""
     valued = _VALUED[program].split()
     flags: list[tuple[str, str]] = []
@@ -239,24 +239,24 @@ def given(program: str, words: Sequence[Word]) -> CopyArguments:
     return CopyArguments(tuple(flags), tuple(operands), into)
 
 
-def lost_by_copy(program: str, words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
+def copy_loss(program: str, words: Sequence[Word], cwd: str, unkept: Unkept) -> str:
     """What is lost, as the end of a sentence; empty where nothing is."""
-    said = given(program, words)
+    said = parse_copy_arguments(program, words)
     forces = program in {"mv", "ln"} and said.has(_FORCES)
     keeps = (program == "ln" or said.has(_KEEPS.get(program, r"(?!)"))) and not forces
     if said.target is None or keeps:
         return ""
     if program == "rsync":
-        return _mirrored(said, cwd, unkept)
+        return _rsync_loss(said, cwd, unkept)
     targets = _places(cwd, said.target)
-    if program == "mv" and (why := _moved_away(said, cwd, targets, unkept)):
+    if program == "mv" and (why := _move_loss(said, cwd, targets, unkept)):
         return why
     as_file = said.has(r"-[A-Za-z]*T[A-Za-z]*|--no-target-directory")
     for target in targets:
         for source in said.sources:
             for text in spellings(cwd, source):
                 place = os.path.join(cwd, text)
-                for over in _put_over(place, target, as_file=as_file, is_link=program == "ln"):
+                for over in _find_overwritten(place, target, as_file=as_file, is_link=program == "ln"):
                     if program == "cp" and is_pinned(over):
                         return changes_git(over)
                     if unkept.left_out(over) or unkept.left_out(os.path.realpath(over)):
@@ -266,7 +266,7 @@ def lost_by_copy(program: str, words: Sequence[Word], cwd: str, unkept: Unkept) 
 
 def leaves(program: str, words: Sequence[str], cwd: str, unkept: Unkept) -> bool:
     """Does it lose the files that stand where `{}` does: by moving them away, or by putting something over them?"""
-    said = given(program, [Word(text, single=True) for text in words])
+    said = parse_copy_arguments(program, [Word(text, single=True) for text in words])
     if said.target is None or said.target.text == "{}":
         return program != "ln" or said.has(_FORCES)
     if program == "rsync":
@@ -278,7 +278,7 @@ def _places(cwd: str, word: Word) -> list[str]:
     return [os.path.normpath(os.path.join(cwd, text)) for text in spellings(cwd, word)]
 
 
-def _moved_away(said: CopyArguments, cwd: str, targets: Sequence[str], unkept: Unkept) -> str:
+def _move_loss(said: CopyArguments, cwd: str, targets: Sequence[str], unkept: Unkept) -> str:
     """What leaves the workspace is in no checkpoint afterwards. What is called another name is still there."""
     if targets and all(unkept.inside(os.path.dirname(target) or target) for target in targets):
         return ""
@@ -293,7 +293,7 @@ def _moved_away(said: CopyArguments, cwd: str, targets: Sequence[str], unkept: U
     return ""
 
 
-def _put_over(source: str, target: str, *, as_file: bool, is_link: bool) -> Iterator[str]:
+def _find_overwritten(source: str, target: str, *, as_file: bool, is_link: bool) -> Iterator[str]:
     """The files that are there and come to lie under what is copied. No program puts a file over a folder."""
     name = os.path.basename(source.rstrip("/"))
     place = os.path.join(target, name) if os.path.isdir(target) and not as_file and name not in {"", "."} else target
@@ -313,7 +313,7 @@ def _put_over(source: str, target: str, *, as_file: bool, is_link: bool) -> Iter
                 yield over
 
 
-def _mirrored(said: CopyArguments, cwd: str, unkept: Unkept) -> str:
+def _rsync_loss(said: CopyArguments, cwd: str, unkept: Unkept) -> str:
     """`rsync` deletes what its source lacks, or its source."""
     if said.has("--remove-source-files"):
         for place in [place for source in said.sources for place in _places(cwd, source)]:
@@ -322,7 +322,7 @@ def _mirrored(said: CopyArguments, cwd: str, unkept: Unkept) -> str:
     target = said.target
     if target is None or not said.has(r"--del.*") or re.match(r"[\w.@-]+:", target.text):
         return ""
-    kept = [] if said.has("--delete-excluded") else list(_excluded(said))
+    kept = [] if said.has("--delete-excluded") else list(_exclude_patterns(said))
     for place in _places(cwd, target):
         if not os.path.isdir(place):
             continue
@@ -334,7 +334,7 @@ def _mirrored(said: CopyArguments, cwd: str, unkept: Unkept) -> str:
     return ""
 
 
-def _excluded(said: CopyArguments) -> Iterator[str]:
+def _exclude_patterns(said: CopyArguments) -> Iterator[str]:
     for flag, value in said.flags:
         if flag == "--exclude":
             yield value

@@ -19,8 +19,7 @@ from ferrule.permissions.shell.line import (
     Redirect,
     Simple,
     Word,
-    assigned,
-    closed,
+    assignment_doubt,
     effect,
     harmless_name,
     home,
@@ -28,9 +27,10 @@ from ferrule.permissions.shell.line import (
     redirect,
     stops_early,
     strip,
+    uses_private_variables,
     word_of,
 )
-from ferrule.permissions.shell.nested import looped
+from ferrule.permissions.shell.nested import loop_values
 from ferrule.system.environment import is_telling
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def certain(here: Folders) -> str | None:
     return next(iter(here)) if here is not None and len(here) == 1 else None
 
 
-def moved(here: Folders, words: tuple[Word, ...], *, fresh: bool = False) -> Exits:
+def resolve_cd(here: Folders, words: tuple[Word, ...], *, fresh: bool = False) -> Exits:
     """Where `cd`, `pushd` or `popd` leads. `fresh`: no command before it can have made anything."""
     name, operands = words[0].text, list(words[1:])
     if name == "popd" or here is None:
@@ -91,7 +91,7 @@ def moved(here: Folders, words: tuple[Word, ...], *, fresh: bool = False) -> Exi
     # `cd -` goes to where it was before, `pushd +1` to somewhere on its stack.
     if target is None or target in {"", "-"} or target.startswith(("-", "+")):
         return Exits(None, None)
-    if fresh and len(here) == 1 and (coming := _coming(next(iter(here)), target)):
+    if fresh and len(here) == 1 and (coming := _future_folder(next(iter(here)), target)):
         # It fails, and what is joined to it by `&&` does not run, unless somebody makes the folder until then.
         return Exits(frozenset({coming}), here)
     if os.path.basename(target) == MADE and os.path.isabs(target):
@@ -110,7 +110,7 @@ def _absolute(operands: list[Word]) -> Exits:
     return Exits(None, None) if end is None else Exits(frozenset({end}), None)
 
 
-def _coming(folder: str, target: str) -> str:
+def _future_folder(folder: str, target: str) -> str:
     """The folder at a path where nothing is yet, not even a link; empty where something is."""
     path = os.path.normpath(os.path.join(folder, target))
     return path if ".." not in target.split(os.sep) and not os.path.lexists(path) else ""
@@ -143,7 +143,7 @@ def _assignment() -> re.Pattern[bytes]:
 
 
 @cache
-def _told_by_bash() -> re.Pattern[bytes]:
+def _bash_variables() -> re.Pattern[bytes]:
     # Bash itself puts words of the line into these: the last word, what matched, the line as a whole, the folder.
     return re.compile(
         rb"(?<!\w)(?:_|BASH\w*|COMP\w*|READLINE\w*|DIRSTACK|FUNCNAME|MAPFILE|OLDPWD|OPTARG|PWD|REPLY|PS\d)(?!\w)"
@@ -172,7 +172,7 @@ class Simples:
         self.calculates = False
         self.bound: dict[str, Word] = dict(known)
         """What variables of the environment and of the loops around stand for."""
-        self._closed = closed(source)
+        self._closed = uses_private_variables(source)
         self._own = own(source)
 
     def variables(self, here: Folders) -> LineVariables:
@@ -193,12 +193,12 @@ class Simples:
         self.calculates |= re.search(rb"[^\W\d]", text) is not None
         if re.search(rb"(?<![<>=!])=(?!=)|\+\+|--", text):
             self.doubt("it sets a variable in a calculation")
-        if _told_by_bash().search(text):
+        if _bash_variables().search(text):
             self.doubt("it calculates with a text that bash keeps of the line")
 
     def set(self, name: str) -> None:
         self.sets = True
-        self.doubt(assigned(name))
+        self.doubt(assignment_doubt(name))
 
     def command(self, node: "Node", here: Folders, tail: CommandTail) -> Exits:
         """A command node, its words in the order in which they stand."""
@@ -273,7 +273,7 @@ class Simples:
             return stays(here)
         # Behind `command` or `time`, or with `HOME=` before it, it may go elsewhere or nowhere.
         fresh = all(one.words and one.words[0].text in MOVES for one in self.commands)
-        return moved(here, words, fresh=fresh) if stripped == words and not assigns else stays(None)
+        return resolve_cd(here, words, fresh=fresh) if stripped == words and not assigns else stays(None)
 
     def assignments(self, node: "Node", here: Folders, tail: CommandTail) -> Exits:
         """Assignments without a command: they stay."""
@@ -427,11 +427,11 @@ class ShellTreeWalker:
         elif kind == "test_command":
             exits = self.found.test(node, here, tail)
         elif kind == "redirected_statement" or kind in REDIRECTS:
-            return self._redirected(node, here, tail)
+            return self._redirection(node, here, tail)
         elif kind == "list":
             return self._list(node, here, tail)
         elif kind == "pipeline":
-            return self._piped(node, here, tail)
+            return self._pipeline(node, here, tail)
         elif kind == "negated_command":
             inner = [self._statement(child, here, tail) for child in node.children if child.type in _STATEMENTS]
             return Exits(inner[0].failed, inner[0].done) if len(inner) == 1 else stays(None)
@@ -460,7 +460,7 @@ class ShellTreeWalker:
                 return stays(None)
         return self._sequence(node.children, here)
 
-    def _piped(self, node: "Node", here: Folders, tail: CommandTail) -> Exits:
+    def _pipeline(self, node: "Node", here: Folders, tail: CommandTail) -> Exits:
         parts = [child for child in node.children if child.type in _STATEMENTS]
         before: tuple[Simple, ...] | None = ()
         for part in parts:
@@ -470,7 +470,7 @@ class ShellTreeWalker:
             if before and added and added[0].words and added[0].words[0].text in {"xargs", "parallel"}:
                 self.found.commands[first] = added[0]._replace(fed=before)
             if before and part.type == "while_statement":
-                self._heard(first, before)
+                self._set_heard(first, before)
             before = (*before, added[0]) if before is not None and len(added) == 1 and part.type == "command" else None
         return stays(here)
 
@@ -494,7 +494,7 @@ class ShellTreeWalker:
         pending = [("", node, tail)]
         while pending:
             operator, current, end = pending.pop()
-            body = _listed(current)
+            body = _find_list(current)
             if body is None:
                 links.append((operator, current, end))
                 continue
@@ -544,7 +544,9 @@ class ShellTreeWalker:
             self.found.compare(*node.children_by_field_name("value"))
             for child in node.children:
                 end = union(end, self._sequence([child], here).either)
-        elif name is not None and (values := looped(node, self.found.source, self.found.variables(here), self._rounds)):
+        elif name is not None and (
+            values := loop_values(node, self.found.source, self.found.variables(here), self._rounds)
+        ):
             end = self._rounds_of(node, name, values, here)
         else:
             body = node.child_by_field_name("body")
@@ -552,13 +554,13 @@ class ShellTreeWalker:
             named, inner = tuple(self.found.commands[first:]), len(self.found.commands)
             end = self._sequence([] if body is None else [body], end).either
             if name is not None and len(node.children_by_field_name("value")) == 1:
-                self._heard(inner, named)
+                self._set_heard(inner, named)
         if end == here:
             return stays(here)
         self.found.commands[first:] = [simple._replace(cwd=None) for simple in self.found.commands[first:]]
         return stays(None)
 
-    def _heard(self, first: int, before: "tuple[Simple, ...]") -> None:
+    def _set_heard(self, first: int, before: "tuple[Simple, ...]") -> None:
         """What a loop goes over, for each of its commands that are not in another loop."""
         commands = self.found.commands
         commands[first:] = [one if one.heard else one._replace(heard=before) for one in commands[first:]]
@@ -585,7 +587,7 @@ class ShellTreeWalker:
         made = [redirect(child, self.found.source, variables) for child in children if child.type in REDIRECTS]
         return CommandTail(tuple(one for one, _ in made), tuple(word for _, extra in made for word in extra))
 
-    def _redirected(self, node: "Node", here: Folders, tail: CommandTail) -> Exits:
+    def _redirection(self, node: "Node", here: Folders, tail: CommandTail) -> Exits:
         own = self._behind(node)
         tail = CommandTail(own.redirects + tail.redirects, own.words + tail.words)
         body = node.child_by_field_name("body") if node.type == "redirected_statement" else None
@@ -643,7 +645,7 @@ class ShellTreeWalker:
             pending.extend(reversed(current.children))
 
 
-def _listed(node: "Node") -> "Node | None":
+def _find_list(node: "Node") -> "Node | None":
     """The list that a node is, or that it only adds redirections to."""
     if node.type == "redirected_statement" and all(child.type != HERE for child in node.children):
         body = node.child_by_field_name("body")

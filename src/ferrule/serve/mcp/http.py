@@ -73,7 +73,7 @@ class HttpGuard:
             return
         if scope["type"] != "http":
             return  # no other way is offered, and an application that does not answer refuses
-        refused = self._refused(scope)
+        refused = self._find_refusal(scope)
         if refused is None:
             await self._let_in(scope, receive, send)
             return
@@ -109,7 +109,7 @@ class HttpGuard:
         finally:
             self._open.discard(task)
 
-    def _refused(self, scope: Scope) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
+    def _find_refusal(self, scope: Scope) -> tuple[int, str, list[tuple[bytes, bytes]]] | None:
         """Status, words and headers of a refusal."""
         host = only(scope, b"host")
         name = None if host is None else _name(f"//{host}")
@@ -347,9 +347,9 @@ async def serve_app(
         server.should_exit = True
         if not running.done():
             stop()
-            await _done(running, seconds=_REPLY_SECONDS)
+            await _wait_until_done(running, seconds=_REPLY_SECONDS)
         guard.close()
-        await _done(running)
+        await _wait_until_done(running)
         listening.close()
     if running.exception() is not None:
         raise ConfigError(f"The server has ended: {running.exception()}.")
@@ -381,7 +381,7 @@ def _app(serving: Serving) -> Any:
     return Starlette(routes=[Route(PATH, endpoint=StreamableHTTPASGIApp(manager))], lifespan=lambda _: manager.run())
 
 
-async def _done(running: "asyncio.Task[None]", seconds: float | None = None) -> None:
+async def _wait_until_done(running: "asyncio.Task[None]", seconds: float | None = None) -> None:
     """Wait for the end of the server, however often somebody cancels meanwhile."""
     while not running.done():
         with contextlib.suppress(asyncio.CancelledError):

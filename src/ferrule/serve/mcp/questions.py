@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ferrule.output.clean import clean, clean_value
-from ferrule.permissions.ask import KINDS, NO, Answer, Question, stated, visible
+from ferrule.permissions.ask import KINDS, NO, Answer, Question, end_sentence, visible
 from ferrule.permissions.question import covers, question_rows
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class ClientRequest:
         if KINDS[question.kind].is_whole and sum(map(len, (*question.effects, *question.changes))) > _WHOLE_CHARS:
             return _cannot(question, "there is more to look at than a form can show")
         if not self._modern:
-            return _answer(question, *await self._elicited(question))
+            return _answer(question, *await self._elicit(question))
         if not KINDS[question.kind].comes_first or not question.call_id:
             return _cannot(question, "clients of this version of MCP cannot be asked while a call runs")
         key = _key(question)
@@ -94,7 +94,7 @@ class ClientRequest:
         can = None if capabilities is None else capabilities.elicitation
         return can is not None and (can.form is not None or can.url is None)
 
-    async def _elicited(self, question: Question) -> tuple[str, Mapping[str, Any]]:
+    async def _elicit(self, question: Question) -> tuple[str, Mapping[str, Any]]:
         from mcp.shared.message import ServerMessageMetadata  # for servers only
         from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult
 
@@ -136,7 +136,7 @@ class Clients:
         return running[-1]
 
 
-def _declined(question: Question) -> Answer:
+def _decline(question: Question) -> Answer:
     """No, in the name of a client: some decline by themselves, and so nobody knows whether its user has seen it."""
     if question.kind in _SILENT - {"outside"}:
         return NO
@@ -149,7 +149,9 @@ def _declined(question: Question) -> Answer:
     if not KINDS[question.kind].only_persons:
         more = "Where nobody is ever asked, a rule or --permission-mode of `ferrule mcp serve` lets it pass."
     left = "let out of the sandbox" if question.kind == "outside" else "allowed"
-    return Answer(allow=False, message=f"{said}, so this was not {left}: {stated(question.summary)}{more}".rstrip())
+    return Answer(
+        allow=False, message=f"{said}, so this was not {left}: {end_sentence(question.summary)}{more}".rstrip()
+    )
 
 
 def _cannot(question: Question, why: str) -> Answer:
@@ -160,21 +162,21 @@ def _cannot(question: Question, why: str) -> Answer:
     if KINDS[question.kind].only_persons:
         return Answer(
             allow=False,
-            message=f"Nobody can be asked, because {why}, so this was not allowed: {stated(question.summary)}"
+            message=f"Nobody can be asked, because {why}, so this was not allowed: {end_sentence(question.summary)}"
             f"{question.why} Ask the user to do it by hand.",
         )
     return Answer(
         allow=False,
-        message=f"Nobody can be asked, because {why}, so this was not allowed: {stated(question.summary)}To let it "
-        "pass, add a rule that allows it, start `ferrule mcp serve` with --permission-mode or --yes, or use a client "
-        "that supports elicitation.",
+        message=f"Nobody can be asked, because {why}, so this was not allowed: "
+        f"{end_sentence(question.summary)}To let it pass, add a rule that allows it, start `ferrule mcp serve` with "
+        "--permission-mode or --yes, or use a client that supports elicitation.",
     )
 
 
 def _answer(question: Question, action: str, content: Mapping[str, Any]) -> Answer:
     """What the user said. Whatever is not plainly a yes is a no."""
     if action != "accept":
-        return _declined(question)
+        return _decline(question)
     if question.kind in _FORMS:
         return Answer(allow=True, values=clean_value(dict(content)))
     if question.kind == "host" and content.get("decision") == OUTSIDE:
@@ -215,7 +217,7 @@ def _form(question: Question) -> dict[str, Any]:
 
 
 def _message(question: Question) -> str:
-    lines = [_bounded(visible(row)) for row in question.summary.split("\n")]
+    lines = [_truncate_middle(visible(row)) for row in question.summary.split("\n")]
     is_whole = KINDS[question.kind].is_whole
     shown = question_rows(question)
     lines += shown if is_whole else _first(shown)
@@ -238,7 +240,7 @@ def _first(shown: list[str]) -> list[str]:
         left -= len(row) + 1
         if left < 0 and at:
             return [*shown[:at], f"… {len(shown) - at:,} more line{'s' * (len(shown) - at > 1)}"]
-    return list(map(_bounded, shown))
+    return list(map(_truncate_middle, shown))
 
 
 def _covers(question: Question) -> str:
@@ -247,7 +249,7 @@ def _covers(question: Question) -> str:
     return covers(question, host=host, like="allows {} until this server ends, to all of its clients")
 
 
-def _bounded(text: str) -> str:
+def _truncate_middle(text: str) -> str:
     """A long text with its beginning and its end in sight."""
     if len(text) <= _MOST_CHARS:
         return text

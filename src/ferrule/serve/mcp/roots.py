@@ -68,13 +68,13 @@ class Roots:
     async def engine(self, session: "ServerSession | Any", *, anew: bool = False) -> Engine:
         """The engine of this client's workspace; `anew` asks for the roots again. Raises `ConfigError`."""
         # Whoever gives up a request must not leave an engine behind that is half open.
-        return await asyncio.shield(asyncio.ensure_future(self._settled(session, anew=anew)))
+        return await asyncio.shield(asyncio.ensure_future(self._resolve_engine(session, anew=anew)))
 
-    async def _settled(self, session: "ServerSession | Any", *, anew: bool) -> Engine:
+    async def _resolve_engine(self, session: "ServerSession | Any", *, anew: bool) -> Engine:
         async with self._lock:
             if self._engine is not None and self._is_asked and not anew:
                 return self._engine
-            folders, why = await _named(session)
+            folders, why = await _list_root_folders(session)
             self._is_asked = True
             known = None if self._engine is None else self._engine.jail.folder
             if self._engine is not None and (known in folders or not folders):
@@ -111,7 +111,7 @@ class Roots:
             await engine.__aexit__(None, None, None)
 
 
-async def _named(session: "ServerSession | Any") -> tuple[list[str], str]:
+async def _list_root_folders(session: "ServerSession | Any") -> tuple[list[str], str]:
     """The folders among a client's roots, and otherwise why there are none, as the end of a sentence."""
     import mcp_types as types  # for servers only
     from mcp.shared.exceptions import MCPError

@@ -17,7 +17,7 @@ import msgspec
 from ferrule.core.call import Call, Reply
 from ferrule.core.errors import ConfigError, FerruleError, UnknownTool
 from ferrule.core.events import Done, EventStream, Progress, ToolsChanged
-from ferrule.core.face import copied
+from ferrule.core.face import copy_json
 from ferrule.core.tool import AnyTool
 from ferrule.engine.engine import Engine
 from ferrule.output.clean import clean, clean_value
@@ -204,7 +204,7 @@ class ToolListCache:
         """The answer to `tools/list`; a tool that this version has no words for is left out and named in the log."""
         made = self._by_version.get(version)
         if made is None:
-            made = self._by_version[version] = {**FRESH, "tools": self._fitting(version)}
+            made = self._by_version[version] = {**FRESH, "tools": self._filter_tools(version)}
         return made
 
     def schema(self, name: str) -> dict[str, Any] | None:
@@ -213,12 +213,12 @@ class ToolListCache:
 
     def _all(self) -> list[dict[str, Any]]:
         if self._tools is None:
-            self._tools = [self._described(one) for one in self._engine.definitions("mcp")]
+            self._tools = [self._describe_tool(one) for one in self._engine.definitions("mcp")]
         return self._tools
 
-    def _described(self, definition: dict[str, Any]) -> dict[str, Any]:
+    def _describe_tool(self, definition: dict[str, Any]) -> dict[str, Any]:
         tool = self._engine.registry.resolve(definition["name"]).tool
-        out: dict[str, Any] = copied(definition)
+        out: dict[str, Any] = copy_json(definition)
         hints = annotations(tool)
         if hints is not None:
             out["annotations"] = hints
@@ -226,25 +226,25 @@ class ToolListCache:
                 out["title"] = hints["title"]
         # Older versions of the protocol know structured results only as objects.
         if tool.output_schema is not None and tool.output_schema.get("type") == "object":
-            out["outputSchema"] = copied(tool.output_schema)
+            out["outputSchema"] = copy_json(tool.output_schema)
         cleaned: dict[str, Any] = clean_value(out)
         return cleaned
 
-    def _fitting(self, version: str) -> list[dict[str, Any]]:
+    def _filter_tools(self, version: str) -> list[dict[str, Any]]:
         """The tools that the protocol can carry: one schema that it cannot must not take the others with it."""
         tools = self._all()
-        if _listing_fits(tools, version):
+        if _fits_version(tools, version):
             return tools
         kept = []
         for tool in tools:
-            if _listing_fits([tool], version):
+            if _fits_version([tool], version):
                 kept.append(tool)
             else:
                 _log.warning("%s is left out: MCP %s cannot describe its schema.", tool["name"], version)
         return kept
 
 
-def _listing_fits(tools: list[dict[str, Any]], version: str) -> bool:
+def _fits_version(tools: list[dict[str, Any]], version: str) -> bool:
     from mcp_types.methods import serialize_server_result  # for servers only
     from pydantic import ValidationError
 
@@ -276,7 +276,7 @@ class Outputs:
             self._kept.pop(next(iter(self._kept)))
         return True
 
-    def listed(self) -> dict[str, Any]:
+    def list_resources(self) -> dict[str, Any]:
         """The answer to `resources/list`, the newest first."""
         kept = reversed(self._kept.items())
         return {
@@ -383,8 +383,10 @@ class Serving:
             on_read_resource=self._read_resource,  # type: ignore[arg-type]  # the same
             on_subscriptions_listen=ListenHandler(self._bus),
         )
-        server.add_notification_handler("notifications/initialized", types.NotificationParams, self._joined)
-        server.add_notification_handler("notifications/roots/list_changed", types.NotificationParams, self._moved)
+        server.add_notification_handler("notifications/initialized", types.NotificationParams, self._on_initialized)
+        server.add_notification_handler(
+            "notifications/roots/list_changed", types.NotificationParams, self._on_roots_changed
+        )
         server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience="ferrule"))
         return server
 
@@ -403,7 +405,7 @@ class Serving:
                 self._place(engine)
                 self._listen(engine)
                 if not is_first:
-                    self.changed()
+                    self.on_tools_changed()
         assert self.engine is not None
         return self.engine
 
@@ -424,7 +426,7 @@ class Serving:
             f"Tools over the folder {folder}. Relative paths start there; what lies outside is refused or asked about."
         )
 
-    def changed(self) -> None:
+    def on_tools_changed(self) -> None:
         """The engine has other tools now: tell every client that wants to know. To be called on the engine's loop."""
         self._listing.forget()
         from mcp.server.subscriptions import ToolsListChanged  # loaded already
@@ -464,23 +466,23 @@ class Serving:
         async for event in events:
             # What is loaded now is told of once more, in an event of its own.
             if isinstance(event, ToolsChanged) and not self._load_deferred(engine):
-                self.changed()
+                self.on_tools_changed()
 
     @staticmethod
     def _load_deferred(engine: Engine) -> bool:
         """Offer the deferred tools too: clients of MCP have their own ways to keep schemas from their models."""
         registry = engine.registry
-        before = len(registry.shown())
+        before = len(registry.visible_faces())
         registry.load(tuple(registry.deferred))
-        return len(registry.shown()) > before
+        return len(registry.visible_faces()) > before
 
-    async def _joined(self, ctx: "Ctx", params: Any) -> None:  # noqa: ARG002 - the package's signature
+    async def _on_initialized(self, ctx: "Ctx", params: Any) -> None:  # noqa: ARG002 - the package's signature
         """A client of the older versions is ready: it is told of changes until its connection ends."""
         connection = ctx.session._connection  # noqa: SLF001 - the package shows a handler no other way to its end
         if self._sessions.setdefault(id(connection), ctx.session) is ctx.session:
             connection.exit_stack.callback(self._sessions.pop, id(connection), None)
 
-    async def _moved(self, ctx: "Ctx", params: Any) -> None:  # noqa: ARG002 - the package's signature
+    async def _on_roots_changed(self, ctx: "Ctx", params: Any) -> None:  # noqa: ARG002 - the package's signature
         """The client has other roots now."""
         if self._roots is not None:
             with contextlib.suppress(ConfigError):  # whoever calls next is told
@@ -494,7 +496,7 @@ class Serving:
     async def _list_resources(self, ctx: "Ctx", params: "types.PaginatedRequestParams | None") -> dict[str, Any]:
         _refuse_cursor(params)
         await self._ready(ctx)
-        return self._outputs.listed()
+        return self._outputs.list_resources()
 
     async def _list_templates(self, ctx: "Ctx", params: "types.PaginatedRequestParams | None") -> dict[str, Any]:  # noqa: ARG002 - the package's signature
         _refuse_cursor(params)
@@ -546,7 +548,7 @@ class Serving:
             if telling is not None:
                 await asyncio.wait({telling})
         finally:
-            await _ended(task for task in (running, telling) if task is not None)
+            await _cancel_and_wait(task for task in (running, telling) if task is not None)
             if stream is not None:
                 stream.close()
         return running.result()[0]
@@ -565,7 +567,7 @@ async def _tell_progress(stream: EventStream, call_id: str, session: "ServerSess
             await session.report_progress(told, None, clean(event.message)[-_MOST_PROGRESS_CHARS:])
 
 
-async def _ended(tasks: "Iterable[asyncio.Task[Any]]") -> None:
+async def _cancel_and_wait(tasks: "Iterable[asyncio.Task[Any]]") -> None:
     """Cancel what still runs and wait for it, however often the request is cancelled meanwhile."""
     pending = {task for task in tasks if not task.done()}
     if not pending:

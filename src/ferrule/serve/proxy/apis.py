@@ -15,7 +15,7 @@ from ferrule.wire.gemini_stream import GeminiWriter
 from ferrule.wire.openai_chat_stream import ChatWriter
 from ferrule.wire.openai_responses_stream import ResponsesWriter
 from ferrule.wire.sse import DONE, EventReader, ServerSentEvent
-from ferrule.wire.stream import StreamWriter, made_id
+from ferrule.wire.stream import StreamWriter, make_id
 from ferrule.wire.turn import ModelResponse
 
 Kind = Literal[
@@ -216,11 +216,11 @@ def _data_event(value: dict[str, Any]) -> bytes:
 
 def _failed_response(form: ErrorForm, message: str, begun: bytes) -> bytes:
     """The failure of the response that has begun; of a new one, which begins first, if none has."""
-    response = _created(begun)
+    response = _first_response(begun)
     first = b""
     if response is None:
         response = {
-            "id": made_id("resp_"),
+            "id": make_id("resp_"),
             "object": "response",
             "created_at": int(time.time()),
             "status": "in_progress",
@@ -239,7 +239,7 @@ def _failed_response(form: ErrorForm, message: str, begun: bytes) -> bytes:
     return first + _named_event("response.failed", value)
 
 
-def _created(begun: bytes) -> dict[str, Any] | None:
+def _first_response(begun: bytes) -> dict[str, Any] | None:
     """The response as its first event tells it."""
     for event in EventReader().feed(begun):
         try:

@@ -10,13 +10,13 @@ from urllib.parse import parse_qs
 import msgspec
 
 from ferrule.core.errors import ConfigError, FerruleError
-from ferrule.models.model import ModelError, cleaned
+from ferrule.models.model import ModelError, clean_text
 from ferrule.serve.mcp.http import Scope, bearer, only
 from ferrule.serve.proxy.apis import APIS, ClientApi, Kind, ProxyError
-from ferrule.serve.proxy.body import fitted
+from ferrule.serve.proxy.body import fit_request
 from ferrule.serve.proxy.count import Counter
 from ferrule.serve.proxy.exchange import Exchange, Request, Shop, send_error
-from ferrule.serve.proxy.records import shown
+from ferrule.serve.proxy.records import clean_client_text
 from ferrule.wire.shape import WireError
 
 OPEN_PATHS = frozenset(("/", "/health", "/api/hello"))
@@ -163,7 +163,7 @@ class App:
             raw = await self._body(receive, headers)
             request = read_request(target, raw, headers, is_list=_query(scope).get("alt") != ["sse"])
             if target.action == "count":
-                await self._counted(request, out, receive)
+                await self._send_count(request, out, receive)
                 return
         except ProxyError as error:
             await send_error(api, error, out)
@@ -176,7 +176,9 @@ class App:
     async def _answer(self, request: Request, out: "_Out", receive: _Receive) -> None:
         """Answer until the end, or until the client has gone."""
         records = self._shop.records
-        record = records.begin(request.api.name, shown(request.headers.get("user-agent", "")[:_AGENT_CHARACTERS]))
+        record = records.begin(
+            request.api.name, clean_client_text(request.headers.get("user-agent", "")[:_AGENT_CHARACTERS])
+        )
         out.keep_alive(request.api.ping if request.stream and not request.as_list else b"", as_list=request.as_list)
         self._streams.add(out)
         try:
@@ -198,9 +200,9 @@ class App:
     def _bug(self, error: Exception) -> ProxyError:
         """What is said of an error that nobody expected: without keys, whatever is in it."""
         said = str(error) if isinstance(error, FerruleError) else f"The proxy failed: {type(error).__name__}: {error}"
-        return ProxyError("server", cleaned(said, self._shop.upstreams.secrets()))
+        return ProxyError("server", clean_text(said, self._shop.upstreams.secrets()))
 
-    async def _counted(self, request: Request, out: "_Out", receive: _Receive) -> None:
+    async def _send_count(self, request: Request, out: "_Out", receive: _Receive) -> None:
         async def count() -> None:
             await out.send_json(request.api.counted(await self._count(request)))
 
@@ -213,7 +215,7 @@ class App:
             usable = filter(shop.upstreams.is_usable, shop.routes.chain(request.asked.model))
             found = next(map(shop.upstreams.find, usable), None)
         http = None if found is None else found.http
-        asked = fitted(request.asked, request.api.name, http)
+        asked = fit_request(request.asked, request.api.name, http)
         is_asked = shop.settings.count_upstream and found is not None and not found.breaker.is_open
         return await self._counter.count(asked, http if is_asked else None)
 
@@ -249,7 +251,7 @@ class App:
             if not message.get("more_body", False):
                 break
         raw = b"".join(pieces)
-        return raw if packed in {"", "identity"} else _unpacked(raw, most)
+        return raw if packed in {"", "identity"} else _decompress(raw, most)
 
     def _page(self, path: str) -> tuple[bytes, bytes] | None:
         """What whoever watches the proxy may ask."""
@@ -258,7 +260,7 @@ class App:
         if path in OPEN_PATHS:
             return b"application/json", encode({"status": "ok", "name": "ferrule proxy"})
         if path == "/metrics":
-            text = shop.records.prometheus(shop.upstreams.made(), shop.upstreams.limits())
+            text = shop.records.prometheus(shop.upstreams.list_upstreams(), shop.upstreams.limits())
             return b"text/plain; version=0.0.4; charset=utf-8", text.encode()
         if path == "/costs":
             return b"application/json", encode(shop.records.costs())
@@ -267,7 +269,7 @@ class App:
         if path == "/hosts":
             rows = [
                 {"model": one.name, "resting_seconds": round(one.breaker.seconds, 1), "is_open": one.breaker.is_open}
-                for one in shop.upstreams.made()
+                for one in shop.upstreams.list_upstreams()
             ]
             return b"application/json", encode(rows)
         return None
@@ -337,7 +339,7 @@ class _Out:
 
     async def write(self, data: bytes) -> None:
         async with self._sending:
-            await self._write(b"".join(self._listed(data)) if self._as_list else data)
+            await self._write(b"".join(self._format_list(data)) if self._as_list else data)
 
     async def _write(self, data: bytes) -> None:
         self.last = asyncio.get_running_loop().time()
@@ -385,7 +387,7 @@ class _Out:
     async def send_json(self, value: Any) -> None:
         await self.whole(200, [(b"content-type", b"application/json")], msgspec.json.encode(value))
 
-    def _listed(self, data: bytes) -> Iterator[bytes]:
+    def _format_list(self, data: bytes) -> Iterator[bytes]:
         """Events as members of one JSON list."""
         for line in data.split(b"\n"):
             if line.startswith(b"data: "):
@@ -396,7 +398,7 @@ class _Out:
 async def _until_gone(work: Coroutine[Any, Any, None], receive: _Receive) -> bool:
     """Do something until its end, or until the client has gone. Returns whether it came to its end."""
     task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(_disconnected(receive))
+    gone = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
         await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -410,7 +412,7 @@ async def _until_gone(work: Coroutine[Any, Any, None], receive: _Receive) -> boo
     return is_done
 
 
-async def _disconnected(receive: _Receive) -> None:
+async def _wait_for_disconnect(receive: _Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -429,7 +431,7 @@ def _headers(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
 
 
-def _unpacked(raw: bytes, most: int) -> bytes:
+def _decompress(raw: bytes, most: int) -> bytes:
     """A packed body, up to a size. Raises ProxyError."""
     reader = zlib.decompressobj(wbits=47)
     try:

@@ -16,9 +16,9 @@ import msgspec
 from msgspec.structs import replace
 
 from ferrule.core.content import Text
-from ferrule.models.bodies import MARK, encoded, mark_last
+from ferrule.models.bodies import MARK, encode_json, mark_last
 from ferrule.models.http import HttpModel
-from ferrule.serve.proxy.records import shown
+from ferrule.serve.proxy.records import clean_client_text
 from ferrule.serve.proxy.upstreams import Upstream, has_marks
 from ferrule.wire import fields, openai_responses
 from ferrule.wire.conversation import FREE
@@ -51,7 +51,7 @@ BILLING = "x-anthropic-billing-header:"
 """Claude Code begins its system prompt with such a line; it changes with versions and is for one host alone."""
 
 
-def relayed(body: Mapping[str, Any], asked: ModelRequest, upstream: Upstream, *, stream: bool) -> bytes:
+def relay_body(body: Mapping[str, Any], asked: ModelRequest, upstream: Upstream, *, stream: bool) -> bytes:
     """The client's own body for the same API: another model's name, marks for the cache if it has none."""
     http = upstream.http
     assert http is not None
@@ -61,7 +61,7 @@ def relayed(body: Mapping[str, Any], asked: ModelRequest, upstream: Upstream, *,
     if upstream.has_bound:
         for path in _LIMITS[api]:
             _clamp(out, path, http.most_output)
-    return encoded(out)
+    return encode_json(out)
 
 
 def _messages(body: dict[str, Any], asked: ModelRequest, http: HttpModel, stream: bool) -> dict[str, Any]:  # noqa: FBT001 - one form for all
@@ -174,7 +174,7 @@ def without_billing(body: dict[str, Any]) -> dict[str, Any]:
     return body if len(kept) == len(system) else {**body, "system": kept}
 
 
-def switched_on(header: str) -> tuple[str, ...]:
+def parse_betas(header: str) -> tuple[str, ...]:
     """The betas that a client of Anthropic's API names in a header; what is no name of one is passed over."""
     return tuple(one for part in header.split(",") if _BETA.fullmatch(one := part.strip()))
 
@@ -200,7 +200,7 @@ _HASH_CHARS = 8
 NO_NAMES: Mapping[str, tuple[str, str]] = MappingProxyType({})
 
 
-def named(bundle: str, name: str) -> str:
+def flat_tool_name(bundle: str, name: str) -> str:
     """The name of a tool of a bundle, where there are no bundles."""
     joined = f"{bundle.rstrip('_')}__{name}"
     if len(joined) <= _MOST_CHARS:
@@ -212,18 +212,18 @@ def named(bundle: str, name: str) -> str:
 def names(asked: ModelRequest) -> Mapping[str, tuple[str, str]]:
     """What `unbundled` calls a tool → its bundle and its own name."""
     return {
-        named(bundle, inner.name): (bundle, inner.name)
+        flat_tool_name(bundle, inner.name): (bundle, inner.name)
         for one in asked.definitions
         if (bundle := _bundle(one))
         for inner in _inside(one)
     } or NO_NAMES
 
 
-def unbundled(asked: ModelRequest) -> ModelRequest:
+def unbundle_tools(asked: ModelRequest) -> ModelRequest:
     """A request whose tools of bundles stand by themselves, in the place of their bundle."""
     turns = asked.turns
     if any(map(_is_special, (part for turn in turns for part in turn.parts))):
-        turns = tuple(told for turn in turns for told in _told(turn))
+        turns = tuple(told for turn in turns for told in _convert_turn(turn))
     if not any(map(_bundle, asked.definitions)):
         return asked if turns is asked.turns else replace(asked, turns=turns)
     definitions = tuple(inner for one in asked.definitions for inner in _alone(one))
@@ -235,13 +235,13 @@ class ClientCalls:
 
     def __init__(self, asked: ModelRequest) -> None:
         self._names = names(asked)
-        self._free = frozenset(one.name for one in unbundled(asked).definitions if one.grammar)
+        self._free = frozenset(one.name for one in unbundle_tools(asked).definitions if one.grammar)
         self._held: dict[int, list[str]] = {}
         """The pieces of calls of free-text tools: the text stands inside of an object there."""
 
     def put(self, delta: Delta) -> Sequence[Delta]:
         if isinstance(delta, UseBegun):
-            return (self._begun(delta),)
+            return (self._restore_name(delta),)
         if not self._held or not isinstance(delta, UsePiece | UseEnded) or delta.at not in self._held:
             return (delta,)
         if isinstance(delta, UsePiece):
@@ -250,7 +250,7 @@ class ClientCalls:
         text = _text("".join(self._held.pop(delta.at)))
         return (delta,) if delta.cut else (UsePiece(delta.at, text), delta)
 
-    def _begun(self, begun: UseBegun) -> UseBegun:
+    def _restore_name(self, begun: UseBegun) -> UseBegun:
         is_text = begun.is_text
         if begun.name in self._free and not is_text:
             self._held[begun.at] = []
@@ -291,7 +291,7 @@ def _alone(one: Definition) -> Iterator[Definition]:
         yield one
         return
     for inner in _inside(one):
-        yield replace(inner, name=named(bundle, inner.name))
+        yield replace(inner, name=flat_tool_name(bundle, inner.name))
 
 
 def _is_special(part: Part) -> bool:
@@ -300,7 +300,7 @@ def _is_special(part: Part) -> bool:
     return _is_message(part)
 
 
-def _told(turn: Turn) -> Iterator[Turn]:
+def _convert_turn(turn: Turn) -> Iterator[Turn]:
     """A turn in words of all APIs. A message of an agent stands among what the model said, and is none of it."""
     if any(isinstance(part, Result) for part in turn.parts) or not any(map(_is_message, turn.parts)):
         yield replace(turn, parts=tuple(map(_part, turn.parts)))
@@ -315,7 +315,7 @@ def _is_message(part: Part) -> bool:
 
 def _part(part: Part) -> Part:
     if isinstance(part, Use) and part.namespace:
-        return replace(part, name=named(part.namespace, part.name), namespace="", extra=None)
+        return replace(part, name=flat_tool_name(part.namespace, part.name), namespace="", extra=None)
     if isinstance(part, Foreign) and _is_message(part):
         return Text(_words(part.block.get("content")))
     return part
@@ -339,7 +339,7 @@ def _choice(choice: ToolChoice | None, known: Mapping[str, tuple[str, str]]) -> 
 NOT_RUN = "This call was cut off before it was answered. It did not run."
 
 
-def settled(turns: Sequence[Turn]) -> Sequence[Turn]:
+def pair_results(turns: Sequence[Turn]) -> Sequence[Turn]:
     """The same turns where nothing is amiss; else with an answer for each call, and none for what is no call."""
     out: list[Turn] = []
     waiting: list[Use] = []
@@ -349,14 +349,14 @@ def settled(turns: Sequence[Turn]) -> Sequence[Turn]:
             out += given
             waiting = [part for turn in given for part in turn.parts if isinstance(part, Use)]
         else:
-            out += _answered(given, waiting)
+            out += _complete_results(given, waiting)
             waiting = []
-    out += _missing(waiting, Counter(use.id for use in waiting))
+    out += _build_missing_results(waiting, Counter(use.id for use in waiting))
     is_same = len(out) == len(turns) and all(one is other for one, other in zip(out, turns, strict=True))
     return turns if is_same else out
 
 
-def _answered(turns: Sequence[Turn], uses: Sequence[Use]) -> list[Turn]:
+def _complete_results(turns: Sequence[Turn], uses: Sequence[Use]) -> list[Turn]:
     """What stands between two turns of the model, with exactly one result for each of the calls before."""
     left = Counter(use.id for use in uses)
     kept: list[Turn] = []
@@ -365,7 +365,7 @@ def _answered(turns: Sequence[Turn], uses: Sequence[Use]) -> list[Turn]:
         whole = turn if len(parts) == len(turn.parts) else replace(turn, parts=parts)
         if whole.parts or not turn.parts:
             kept.append(whole)
-    added = _missing(uses, left)
+    added = _build_missing_results(uses, left)
     if not added:
         return kept
     # In the order of the calls: some hosts tell results apart by nothing else.
@@ -384,7 +384,7 @@ def _takes(left: Counter[str], id_: str) -> bool:
     return True
 
 
-def _missing(uses: Sequence[Use], left: Counter[str]) -> list[Turn]:
+def _build_missing_results(uses: Sequence[Use], left: Counter[str]) -> list[Turn]:
     """Results for the calls that are left without any."""
     parts = tuple(Result(use.id, (Text(NOT_RUN),), failed=True, name=use.name) for use in uses if _takes(left, use.id))
     return [Turn("user", parts)] if parts else []
@@ -406,26 +406,26 @@ _CHOICES = ("tool_choice", "toolConfig")
 _MOST_NAMES = 40
 
 
-def fitted(asked: ModelRequest, source: str, http: HttpModel | None) -> ModelRequest:
+def fit_request(asked: ModelRequest, source: str, http: HttpModel | None) -> ModelRequest:
     """A request of a client of the API `source` as a model can be asked it; `http` is None for one that has no API."""
     if http is None or http.host.name != "anthropic":
         asked = replace(asked, turns=_without_billing(asked.turns))
     if http is not None and http.host.api == source:
         return asked
-    asked = unbundled(asked)
+    asked = unbundle_tools(asked)
     if http is not None and http.host.api in _USER_FIRST:
-        asked = replace(asked, turns=_begun(asked.turns))
-    definitions = _offered(asked)
-    turns = settled(asked.turns)
+        asked = replace(asked, turns=_ensure_user_first(asked.turns))
+    definitions = _select_tools(asked)
+    turns = pair_results(asked.turns)
     return replace(
         asked,
-        turns=tuple(map(_said_of, turns)) if any(map(_has_reference, turns)) else tuple(turns),
+        turns=tuple(map(_replace_references, turns)) if any(map(_has_reference, turns)) else tuple(turns),
         definitions=definitions,
-        choice=_fit_choice(asked.choice, definitions),
+        choice=_restrict_choice(asked.choice, definitions),
     )
 
 
-def left_out(
+def find_left_out(
     body: Mapping[str, Any], asked: ModelRequest, sent: ModelRequest, source: str, http: HttpModel | None
 ) -> tuple[str, ...]:
     """What of a request does not reach the model, by the names of the client's API. `sent` is what was made to fit."""
@@ -439,15 +439,19 @@ def left_out(
         # A tool that is left out as a whole is named once, and neither its fields are nor the choice of it.
         gone = [f"tools[{at}]" for at, tool in tools if any(_is_row(tool, one) for one in hosted)]
         gone += _CHOICES if sent.choice is not asked.choice else ()
-        names += [one.name for one in _lost(body, sent, source, http) if not one.where.startswith(tuple(gone))]
-    return tuple(dict.fromkeys(shown(name) for name in names if name not in _TOLD))[:_MOST_NAMES]
+        names += [
+            one.name for one in _find_lost_fields(body, sent, source, http) if not one.where.startswith(tuple(gone))
+        ]
+    return tuple(dict.fromkeys(clean_client_text(name) for name in names if name not in _TOLD))[:_MOST_NAMES]
 
 
 def _is_row(tool: Any, one: Definition) -> bool:
     return one.extra is not None and tool is one.extra.fields
 
 
-def _lost(body: Mapping[str, Any], sent: ModelRequest, source: str, http: HttpModel) -> Sequence[fields.Dropped]:
+def _find_lost_fields(
+    body: Mapping[str, Any], sent: ModelRequest, source: str, http: HttpModel
+) -> Sequence[fields.Dropped]:
     """The fields that the other API has no place for; none for a body that cannot be sent, which is told elsewhere."""
     wire = load_wire(http.host.api)
     bare = tuple(replace(one, schema={}) for one in sent.definitions)
@@ -456,14 +460,14 @@ def _lost(body: Mapping[str, Any], sent: ModelRequest, source: str, http: HttpMo
         back = wire.asked_in(wire.asked_out(short))
         recent = {key: body[key][-_RECENT:] for key in _TURNS if isinstance(body.get(key), list)}
         marks = http.host.takes_marks(http.model)
-        return fields.dropped(
+        return fields.find_dropped(
             {**body, **recent}, fields.BodyTranslation(source, http.host.api, short, back, marks=marks)
         )
     except (WireError, RecursionError):
         return ()
 
 
-def _begun(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
+def _ensure_user_first(turns: tuple[Turn, ...]) -> tuple[Turn, ...]:
     """Turns of which the first one is the user's: a program may have left out what was said before."""
     first = next((at for at, turn in enumerate(turns) if turn.role != "system"), None)
     if first is None or turns[first].role != "assistant":
@@ -483,7 +487,7 @@ def _is_billing(part: Part) -> bool:
     return isinstance(part, Text) and part.text.lstrip().startswith(BILLING)
 
 
-def _offered(asked: ModelRequest) -> tuple[Definition, ...]:
+def _select_tools(asked: ModelRequest) -> tuple[Definition, ...]:
     """The tools that another API is shown.
 
     Those that run inside of the client's API are left out. Those that the client defers are shown when a search has
@@ -498,7 +502,7 @@ def _offered(asked: ModelRequest) -> tuple[Definition, ...]:
     if not later:
         return tuple(kept)
     named = [asked.choice.name] if asked.choice is not None else []
-    found = dict.fromkeys((*_mentioned(asked.turns), *named))
+    found = dict.fromkeys((*_find_mentioned_tools(asked.turns), *named))
     return (*plain, *(later[name] for name in found if name in later))
 
 
@@ -511,17 +515,17 @@ def _is_deferred(one: Definition) -> bool:
     return one.extra is not None and bool(one.extra.fields.get("defer_loading"))
 
 
-def _mentioned(turns: Iterable[Turn]) -> Iterable[str]:
+def _find_mentioned_tools(turns: Iterable[Turn]) -> Iterable[str]:
     """The tools that searches have found, and those that were called."""
     for turn in turns:
         for part in turn.parts:
             if isinstance(part, Use):
                 yield part.name
             elif isinstance(part, Result):
-                yield from (name for one in part.parts if (name := _referred(one)))
+                yield from (name for one in part.parts if (name := _reference_name(one)))
 
 
-def _referred(part: Part) -> str:
+def _reference_name(part: Part) -> str:
     """The tool that a part refers to; empty if it is no such part."""
     if isinstance(part, Foreign) and part.kind == _REFERENCE:
         return str(part.block.get("tool_name", ""))
@@ -529,24 +533,26 @@ def _referred(part: Part) -> str:
 
 
 def _has_reference(turn: Turn) -> bool:
-    return any(isinstance(part, Result) and any(map(_referred, part.parts)) for part in turn.parts)
+    return any(isinstance(part, Result) and any(map(_reference_name, part.parts)) for part in turn.parts)
 
 
-def _said_of(turn: Turn) -> Turn:
+def _replace_references(turn: Turn) -> Turn:
     """A turn whose references to tools are words: another API has no such blocks."""
     parts = [
-        replace(part, parts=tuple(map(_in_words, part.parts)), extra=None) if isinstance(part, Result) else part
+        replace(part, parts=tuple(map(_replace_reference, part.parts)), extra=None)
+        if isinstance(part, Result)
+        else part
         for part in turn.parts
     ]
     return replace(turn, parts=tuple(parts))
 
 
-def _in_words(part: Any) -> Any:
-    name = _referred(part)
+def _replace_reference(part: Any) -> Any:
+    name = _reference_name(part)
     return Text(f"The tool {name} was found, and can be called from now on.") if name else part
 
 
-def _fit_choice(choice: ToolChoice | None, offered: tuple[Definition, ...]) -> ToolChoice | None:
+def _restrict_choice(choice: ToolChoice | None, offered: tuple[Definition, ...]) -> ToolChoice | None:
     """The choice, unless there is nothing left to choose."""
     if choice is None or not offered:
         return None

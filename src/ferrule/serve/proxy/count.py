@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ferrule.core.content import Document, Image, Text
-from ferrule.models.bodies import encoded, generate_path
+from ferrule.models.bodies import encode_json, generate_path
 from ferrule.models.http import HttpModel
 from ferrule.models.model import ModelError
 from ferrule.registry import dynamic
@@ -84,7 +84,7 @@ async def _ask(asked: ModelRequest, http: HttpModel) -> int:
     if place.wrapped:
         name = http.model if "/" in http.model else f"models/{http.model}"
         body = {"generateContentRequest": {"model": name, **body}}
-    data = msgspec.json.decode(await http.whole(place.path(http.model), encoded(body)))
+    data = msgspec.json.decode(await http.whole(place.path(http.model), encode_json(body)))
     found = next((data[name] for name in _ANSWERS if isinstance(data, dict) and name in data), None)
     if type(found) is not int:
         raise ValueError("no count")
@@ -122,7 +122,7 @@ def _words(part: Part) -> Iterator[str]:
 
 
 def _json(value: Any) -> str:
-    return encoded(value).decode()
+    return encode_json(value).decode()
 
 
 def _text(words: str) -> int:

@@ -14,14 +14,14 @@ from ferrule.models.catalog import NO_MODEL_IN_SHORT
 from ferrule.models.model import ModelError, RetryNotice
 from ferrule.registry.dynamic import BYTES_A_TOKEN
 from ferrule.serve.proxy.apis import KINDS, ClientApi, ProxyError, from_model, retry_headers
-from ferrule.serve.proxy.body import ClientCalls, conversation_key, fitted, left_out, relayed, switched_on
-from ferrule.serve.proxy.records import Record, RequestRecords, TrafficTape, shown
+from ferrule.serve.proxy.body import ClientCalls, conversation_key, find_left_out, fit_request, parse_betas, relay_body
+from ferrule.serve.proxy.records import Record, RequestRecords, TrafficTape, clean_client_text
 from ferrule.serve.proxy.routes import Routes
 from ferrule.serve.proxy.upstreams import Upstream, Upstreams
 from ferrule.settings.schema import ProxySettings
 from ferrule.wire.shape import WireError
 from ferrule.wire.sse import ServerSentEvent, text
-from ferrule.wire.stream import Assembler, made_id
+from ferrule.wire.stream import Assembler, make_id
 from ferrule.wire.turn import (
     AnswerEnd,
     AnswerStart,
@@ -108,7 +108,7 @@ class Exchange:
     async def run(self) -> None:
         """Answer, in every case. Raises nothing but what the connection to the client raises."""
         record, request = self._record, self._request
-        record.requested, record.stream = shown(request.asked.model), request.stream
+        record.requested, record.stream = clean_client_text(request.asked.model), request.stream
         try:
             await self._first_that_answers()
         except ProxyError as error:
@@ -130,7 +130,7 @@ class Exchange:
             is_last = at == len(chain) - 1
             record.model = name
             try:
-                upstream = self._found(name)
+                upstream = self._find_upstream(name)
                 record.model = upstream.name
                 await self._try(upstream, is_last=is_last)
             except ProxyError as error:
@@ -152,7 +152,7 @@ class Exchange:
             is_none = isinstance(error, ModelError) and error.kind == "none"
             raise ProxyError("no-model", NO_MODEL_IN_SHORT if is_none else str(error)) from None
 
-    def _found(self, name: str) -> Upstream:
+    def _find_upstream(self, name: str) -> Upstream:
         try:
             return self._shop.upstreams.find(name)
         except ModelError as error:
@@ -195,7 +195,7 @@ class Exchange:
     async def _stream(self, upstream: Upstream, *, is_last: bool) -> None:
         request, out = self._request, self._out
         passage = self._passage(upstream)
-        async with aclosing(self._answered(upstream, passage)) as answer:
+        async with aclosing(self._stream_answer(upstream, passage)) as answer:
             async for batch in answer:
                 if isinstance(batch, RetryNotice):
                     self._repeat(batch, upstream, is_last=is_last, has_said=passage.has_said)
@@ -214,8 +214,8 @@ class Exchange:
     def _passage(self, upstream: Upstream) -> "ResponseTranslator":
         """The way of the answer. What is left out of the request is looked for while the host thinks."""
         request, source, http = self._request, self._request.api.name, upstream.http
-        asked = fitted(request.asked, source, http)
-        self._left_out = lambda: left_out(request.body, request.asked, asked, source, http)
+        asked = fit_request(request.asked, source, http)
+        self._left_out = lambda: find_left_out(request.body, request.asked, asked, source, http)
         asyncio.get_running_loop().call_soon(self._look)
         self._passed = ResponseTranslator(request, asked, upstream, self._record)
         return self._passed
@@ -235,18 +235,18 @@ class Exchange:
         """Answer in one piece."""
         request = self._request
         if upstream.is_exact(request.api.name) and self._is_own_model(upstream):
-            data = await self._relayed_whole(upstream, is_last=is_last)
+            data = await self._relay_whole(upstream, is_last=is_last)
         else:
-            data = await self._assembled(upstream, is_last=is_last)
+            data = await self._assemble_answer(upstream, is_last=is_last)
         self._shop.records.first(self._record)
         await self._out.whole(200, self._headers(upstream, request), data)
 
-    async def _relayed_whole(self, upstream: Upstream, *, is_last: bool) -> bytes:
+    async def _relay_whole(self, upstream: Upstream, *, is_last: bool) -> bytes:
         request, http = self._request, upstream.http
         assert http is not None
         one = http.beside(switched_on=self._betas(upstream))
         path = _PATHS[request.api.name](http.model)
-        body = relayed(request.body, request.asked, upstream, stream=False)
+        body = relay_body(request.body, request.asked, upstream, stream=False)
         try:
             data = await one.whole(path, body, told=lambda again: self._repeat(again, upstream, is_last=is_last))
             said = request.api.wire.said_in(msgspec.json.decode(data))
@@ -259,11 +259,11 @@ class Exchange:
             await self._shop.tape.put_said(upstream.model, request.asked, said)
         return data
 
-    async def _assembled(self, upstream: Upstream, *, is_last: bool) -> bytes:
+    async def _assemble_answer(self, upstream: Upstream, *, is_last: bool) -> bytes:
         request = self._request
         passage = self._passage(upstream)
         assembler = Assembler()
-        async with aclosing(self._answered(upstream, passage)) as answer:
+        async with aclosing(self._stream_answer(upstream, passage)) as answer:
             async for batch in answer:
                 if isinstance(batch, RetryNotice):
                     self._repeat(batch, upstream, is_last=is_last)
@@ -275,19 +275,19 @@ class Exchange:
         said = assembler.said()
         api = request.api
         said = msgspec.structs.replace(
-            said, id=said.id or made_id(api.prefix), model=request.asked.model, usage=passage.usage
+            said, id=said.id or make_id(api.prefix), model=request.asked.model, usage=passage.usage
         )
         self._count(upstream, passage.usage)
         return msgspec.json.encode(api.said(said))
 
-    async def _answered(
+    async def _stream_answer(
         self, upstream: Upstream, passage: "ResponseTranslator"
     ) -> AsyncGenerator[list[Delta] | RetryNotice, None]:
         """The answer of a model, on the tape too if there is one. Raises ProxyError."""
         request = self._request
         body = None
         if passage.is_relay and self._is_own_model(upstream):
-            body = relayed(request.body, request.asked, upstream, stream=True)
+            body = relay_body(request.body, request.asked, upstream, stream=True)
         answer = upstream.answer(
             passage.asked,
             body=body,
@@ -296,7 +296,7 @@ class Exchange:
             conversation="" if passage.asked.cache_key else conversation_key(passage.asked),
         )
         if self._shop.tape is not None:
-            answer = self._shop.tape.recorded(upstream.model, request.asked, answer)
+            answer = self._shop.tape.record_answer(upstream.model, request.asked, answer)
         try:
             async with aclosing(answer):
                 async for batch in answer:
@@ -323,7 +323,7 @@ class Exchange:
         http = upstream.http
         if self._request.api.name != "anthropic" or http is None or http.host.api != "anthropic":
             return ()
-        return switched_on(self._request.headers.get("anthropic-beta", ""))
+        return parse_betas(self._request.headers.get("anthropic-beta", ""))
 
     def _count(self, upstream: Upstream, usage: Usage) -> None:
         self._record.count(usage, upstream.model.prices)
@@ -399,16 +399,16 @@ class ResponseTranslator:
             elif isinstance(delta, AnswerStart):
                 usage = delta.usage if delta.usage.input else Usage(input=estimate_request(self._request))
                 # Some hosts give all answers the same id, and some clients take those for one.
-                out.append(AnswerStart(made_id(self._api.prefix), self.asked.model, usage))
+                out.append(AnswerStart(make_id(self._api.prefix), self.asked.model, usage))
                 self._begun = usage
             elif isinstance(delta, AnswerEnd):
                 self._begun = None
-                self.usage = self._counted(delta.usage)
+                self.usage = self._estimate_usage(delta.usage)
                 out.append(msgspec.structs.replace(delta, usage=self.usage))
             elif isinstance(delta, UseBegun):
                 self._characters += len(delta.name)
                 # Some hosts number the calls of each answer anew.
-                out.append(msgspec.structs.replace(delta, id=made_id("call_")) if delta.id in self._used else delta)
+                out.append(msgspec.structs.replace(delta, id=make_id("call_")) if delta.id in self._used else delta)
             else:
                 out.append(delta)
         return out if self._calls is None else [told for delta in out for told in self._calls.put(delta)]
@@ -455,7 +455,7 @@ class ResponseTranslator:
         self._record.is_estimate = True
         return msgspec.structs.replace(begun, output=max(begun.output, self._characters // 4))
 
-    def _counted(self, usage: Usage) -> Usage:
+    def _estimate_usage(self, usage: Usage) -> Usage:
         if usage.input and (usage.output or not self._characters):
             return usage
         self._record.is_estimate = True

@@ -215,13 +215,13 @@ class RequestRecords:
         page.add("requests_open", "gauge", {}, len(self.open))
         for host, limit in limits.items():
             page.add("host_busy", "gauge", {"host": host}, limit.busy)
-            page.add("host_queue", "gauge", {"host": host}, limit.waiting)
+            page.add("host_queue", "gauge", {"host": host}, limit.queue_length)
         for upstream in upstreams:
             page.add("model_resting", "gauge", {"model": upstream.name}, int(upstream.breaker.is_open))
         return page.text()
 
 
-def shown(text: str) -> str:
+def clean_client_text(text: str) -> str:
     """What a client has written, without what steers a terminal and of a bounded length."""
     text = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in text[: _SHOWN + 1])
     return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
@@ -256,7 +256,7 @@ class _MetricsPage:
 
     def add(self, name: str, kind: str, labels: dict[str, str], value: float, *, suffix: str = "") -> None:
         self._kinds[name] = kind
-        words = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+        words = ",".join(f'{label}="{_escape_label(text)}"' for label, text in labels.items())
         shown = f"{{{words}}}" if words else ""
         self._samples.setdefault(name, []).append(f"ferrule_proxy_{name}{suffix}{shown} {value}")
 
@@ -276,7 +276,7 @@ class _MetricsPage:
         return "\n".join([*lines, ""])
 
 
-def _escaped(text: str) -> str:
+def _escape_label(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -287,7 +287,7 @@ class TrafficTape:
         self._tape = Tape(path)
         self._tape.portable.hide(tuple(secrets))
 
-    async def recorded(
+    async def record_answer(
         self, model: Model, asked: ModelRequest, answer: AsyncGenerator[list[Delta] | RetryNotice, None]
     ) -> AsyncGenerator[list[Delta] | RetryNotice, None]:
         """The same answer; its end is passed on when it is on the disk."""

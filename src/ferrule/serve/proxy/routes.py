@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from ferrule.core.errors import ConfigError
-from ferrule.models.catalog import CATALOG, ELSEWHERE, named
+from ferrule.models.catalog import CATALOG, ELSEWHERE, resolve_name
 from ferrule.models.model import ModelError
 from ferrule.settings.schema import Models, Routing
 
@@ -85,7 +85,7 @@ class Routes:
         if _NAME.fullmatch(asked) is None or ".." in asked or (":" not in asked and not _is_known(asked)):
             return ()
         try:
-            host, model = named(asked, self._models)
+            host, model = resolve_name(asked, self._models)
         except ConfigError:
             return ()
         name = f"{host}:{model}"
@@ -96,7 +96,7 @@ def check_targets(routing: Routing, models: Models) -> None:
     """Raises ConfigError for a rule whose target names no model."""
     for name in targets(routing):
         try:
-            named(name, models)
+            resolve_name(name, models)
         except ConfigError as error:
             raise ConfigError(f"The proxy cannot use {name!r}: {error}") from None
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ferrule.core.errors import ConfigError
-from ferrule.models.catalog import DEFAULT_OUTPUT, ELSEWHERE, has_bound, load_model, named
+from ferrule.models.catalog import DEFAULT_OUTPUT, ELSEWHERE, has_bound, load_model, resolve_name
 from ferrule.models.hosts import ALIASES
 from ferrule.models.http import HttpModel, Tap
 from ferrule.models.model import Model, ModelError, RetryNotice
@@ -45,7 +45,7 @@ class HostLimits:
         return self._settings.parallel - self._free
 
     @property
-    def waiting(self) -> int:
+    def queue_length(self) -> int:
         return len(self._queue)
 
     @asynccontextmanager
@@ -277,7 +277,7 @@ class Upstreams:
 
     def find(self, name: str) -> Upstream:
         """The model of a name as HOST:MODEL or an alias. Raises ConfigError, ModelError."""
-        host, model = named(name, self._models)
+        host, model = resolve_name(name, self._models)
         if host not in self._models.hosts:
             host = ALIASES.get(host, host)
         whole = f"{host}:{model}"
@@ -296,7 +296,7 @@ class Upstreams:
             return False
         return True
 
-    def made(self) -> list[Upstream]:
+    def list_upstreams(self) -> list[Upstream]:
         return list(self._made.values())
 
     def limits(self) -> dict[str, HostLimits]:
@@ -324,7 +324,7 @@ class Upstreams:
         model = load_model(name, self._models, environment=self._environment)
         if isinstance(model, HttpModel):
             self._check(model)
-            model = self._trusted(model)
+            model = self._raise_output_limit(model)
             model.line.most_idle = _IDLE
         shared = name if host in ELSEWHERE else host
         limits = self._limits.get(shared)
@@ -343,7 +343,7 @@ class Upstreams:
                 "proxy is started; only clients need it."
             )
 
-    def _trusted(self, model: HttpModel) -> HttpModel:
+    def _raise_output_limit(self, model: HttpModel) -> HttpModel:
         """The same model; one of which nothing is known may say as much as the client wants, up to a usual bound."""
         if has_bound(model.model, self._models.known):
             return model

@@ -224,7 +224,7 @@ async def load_program(path: str, place: ToolFolder, asking: ProbeOptions) -> So
     except (OSError, ValueError) as error:
         problem = describe(error) if isinstance(error, OSError) else str(error)
         warnings = (f"failed to load {path}.md: {problem}",)
-    words = words or await _described(path, raw, asking) or f"CLI tool: {os.path.basename(path)}"
+    words = words or await _describe_program(path, raw, asking) or f"CLI tool: {os.path.basename(path)}"
     return SourceTools((ProgramTool(path, words=words, guidance=guidance, pin=pin, roots=asking.roots),), warnings)
 
 
@@ -279,7 +279,7 @@ def check(path: str, pin: str) -> None:
         raise ToolFailure(changed, code="changed", path=path)
 
 
-async def _described(path: str, raw: bytes | None, asking: ProbeOptions) -> str:
+async def _describe_program(path: str, raw: bytes | None, asking: ProbeOptions) -> str:
     """What the program says of itself, now or when these very bytes were asked before."""
     content = hashlib.sha256(raw).hexdigest() if raw is not None else _hash(path)
     known = asking.answers.of(content) if asking.answers is not None and content else None

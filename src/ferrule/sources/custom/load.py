@@ -29,7 +29,7 @@ from ferrule.sources.custom.executable import (
     load_program,
     project_place,
 )
-from ferrule.sources.custom.module import called, foreign, load_module, made_of
+from ferrule.sources.custom.module import foreign, load_module, make_tools, resolve_offer
 from ferrule.sources.function import SourceTools
 from ferrule.system.folder import describe
 from ferrule.system.roster import Roster
@@ -168,12 +168,12 @@ def load_packages() -> SourceTools:
         origin = f"{entry.dist.name if entry.dist else 'a package'}:{entry.name}"
         offer = None
         with foreign() as problems:
-            offer = called(entry.load())
+            offer = resolve_offer(entry.load())
         if problems:
             warnings.append(f"failed to load {origin}: {problems[0]}")
             continue
         offered = list(offer) if isinstance(offer, list | tuple) else [offer]
-        brought = made_of(offered, origin, none="its list is empty.")
+        brought = make_tools(offered, origin, none="its list is empty.")
         tools += brought.tools
         warnings += brought.warnings
     return SourceTools(tuple(tools), tuple(warnings))

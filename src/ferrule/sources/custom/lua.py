@@ -22,7 +22,7 @@ from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
 from ferrule.output.clean import clean
 from ferrule.settings.schema import Settings
-from ferrule.sources.custom.module import DeclaredTool, declared_of, outcome
+from ferrule.sources.custom.module import DeclaredTool, outcome, parse_record
 from ferrule.sources.function import SourceTools
 
 MEMORY_BYTES = 64 << 20
@@ -84,7 +84,7 @@ class LuaState:
         runtime = self._runtime = lupa.LuaRuntime(
             encoding=None,
             source_encoding="latin-1",
-            attribute_filter=_nothing,
+            attribute_filter=_refuse_attribute,
             register_eval=False,
             register_builtins=False,
             unpack_returned_tuples=True,
@@ -145,7 +145,7 @@ class LuaState:
             names[name] = None
 
 
-def _nothing(_object: object, name: object, _is_setting: bool) -> str:  # noqa: FBT001 - called by lupa
+def _refuse_attribute(_object: object, name: object, _is_setting: bool) -> str:  # noqa: FBT001 - called by lupa
     raise AttributeError(f"{name!r} cannot be reached from Lua")
 
 
@@ -169,10 +169,10 @@ def load_lua(path: str, source: bytes) -> SourceTools:
     except LuaFailed as error:
         return SourceTools((), (f"failed to execute {path}: {error}",))
     try:
-        raw = _decoded(said)
+        raw = _decode_json(said)
         keeper = _Keeper(state)
         members = {**raw, "execute": keeper.call if raw.get("execute") else None} if isinstance(raw, dict) else {}
-        return SourceTools((DeclaredTool(declared_of(members), path),))
+        return SourceTools((DeclaredTool(parse_record(members), path),))
     except ValueError as error:
         return SourceTools((), (f"invalid tool format in {path}: {clean(str(error))}",))
 
@@ -203,7 +203,7 @@ class _Keeper:
             if self._turn is turn:
                 self._state = state
             turn.release()
-        return outcome(_decoded(answer[1:]), failed=answer[:1] == b"!")
+        return outcome(_decode_json(answer[1:]), failed=answer[:1] == b"!")
 
     def _fresh(self, is_over: Callable[[], bool]) -> LuaState:
         state = LuaState(self._source, self._path)
@@ -226,7 +226,7 @@ class _Keeper:
                 self._turn, self._state = threading.Lock(), None
 
 
-def _decoded(said: bytes) -> Any:
+def _decode_json(said: bytes) -> Any:
     try:
         return msgspec.json.decode(said.decode("utf-8", "replace"))
     except msgspec.DecodeError as error:

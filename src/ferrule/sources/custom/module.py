@@ -27,7 +27,7 @@ from ferrule.core.elsewhere import Mixed
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import AnyTool, Context, Raw, Tool
 from ferrule.output.clean import clean
-from ferrule.sources.function import SourceTools, Touches, resolved
+from ferrule.sources.function import SourceTools, Touches, resolve_access
 from ferrule.sources.schema import usable
 
 _NAME = r"[A-Za-z0-9_-]{1,64}"
@@ -51,15 +51,15 @@ class Declared(NamedTuple):
 
 def is_valid_tool(raw: object) -> bool:
     """Does it have all that a record needs, each of its kind?"""
-    return not _lacking(raw)
+    return not _find_lack(raw)
 
 
 def tool_of(raw: object, origin: str) -> "DeclaredTool":
     """The tool of a record, or of a pair of `spec` and `fn`. Raises ValueError as `declared_of` does."""
     if not isinstance(raw, Mapping) or not {"spec", "fn"} <= raw.keys():
-        return DeclaredTool(declared_of(raw), origin)
+        return DeclaredTool(parse_record(raw), origin)
     spec = raw["spec"]
-    made = DeclaredTool(declared_of(_as_record(spec, raw["fn"], raw.get("preprocessArgs"))), origin)
+    made = DeclaredTool(parse_record(_as_record(spec, raw["fn"], raw.get("preprocessArgs"))), origin)
     made.timed = not (_member(spec, "meta") or {}).get("disableTimeout", False)
     return made
 
@@ -77,7 +77,7 @@ def _as_record(spec: object, function: object, preprocess: object) -> dict[str, 
 
     async def run(given: dict[str, Any], ctx: Context) -> Any:
         answer = execute(given, ctx)
-        return _ended(await answer if inspect.isawaitable(answer) else answer)
+        return _read_result(await answer if inspect.isawaitable(answer) else answer)
 
     return {
         "name": _member(spec, "name"),
@@ -93,7 +93,7 @@ def _accesses(keys: Any) -> list[Access]:
     return [(Access.read if key["mode"] == "read" else Access.write)(key["key"]) for key in keys]
 
 
-def _ended(answer: Any) -> Any:
+def _read_result(answer: Any) -> Any:
     """A result, and whether it is an error, of a run as it is told."""
     if not isinstance(answer, Mapping) or answer.get("status") not in ("done", "error"):
         return answer
@@ -103,9 +103,9 @@ def _ended(answer: Any) -> Any:
     return (error.get("message", error) if isinstance(error, Mapping) else error), True
 
 
-def declared_of(raw: object) -> Declared:
+def parse_record(raw: object) -> Declared:
     """The record, checked. Raises ValueError with the reason where no model could call it."""
-    if lacking := _lacking(raw):
+    if lacking := _find_lack(raw):
         raise ValueError(f"a record needs {lacking}.")
     name = _member(raw, "name")
     if not re.fullmatch(_NAME, name):
@@ -131,7 +131,7 @@ def declared_of(raw: object) -> Declared:
     )
 
 
-def _lacking(raw: object) -> str:
+def _find_lack(raw: object) -> str:
     name, description = _member(raw, "name"), _member(raw, "description")
     if not isinstance(name, str) or not name:
         return "a name"
@@ -183,7 +183,9 @@ class DeclaredTool(Tool[Raw, Any]):
         if self._touches is None:
             return (EVERYTHING,)
         declared = self._touches(dict(args.values)) if callable(self._touches) else self._touches
-        return tuple(resolved(access, ctx) for access in ((declared,) if isinstance(declared, Access) else declared))
+        return tuple(
+            resolve_access(access, ctx) for access in ((declared,) if isinstance(declared, Access) else declared)
+        )
 
     async def run(self, args: Raw, ctx: Context) -> Any:
         # A copy, for a tool may change what it gets.
@@ -251,17 +253,17 @@ def load_module(path: str, source: bytes, *, may_be_other: bool = False) -> Sour
     if problems:
         sys.modules.pop(module.__name__, None)
         return SourceTools((), (f"failed to execute {path}: {problems[0]}",))
-    return _brought(module, path)
+    return _collect_tools(module, path)
 
 
-def _brought(module: ModuleType, path: str) -> SourceTools:
+def _collect_tools(module: ModuleType, path: str) -> SourceTools:
     members = dict(module.__dict__)
     listed = members.pop("TOOLS", ())
     offered: list[Any] = list(listed) if isinstance(listed, list | tuple) else [listed]
     if "TOOL" in members:
         offered.insert(0, members.pop("TOOL"))
     offered += [value for name, value in members.items() if not name.startswith("_") and isinstance(value, Tool)]
-    return made_of(offered, path, none=_NONE)
+    return make_tools(offered, path, none=_NONE)
 
 
 def _tells(node: Any) -> bool:
@@ -275,7 +277,7 @@ def _tells(node: Any) -> bool:
     return any(name in {"TOOL", "TOOLS"} or str(name).split(".", 1)[0] == "ferrule" for name in imported)
 
 
-def made_of(offered: list[Any], origin: str, *, none: str) -> SourceTools:
+def make_tools(offered: list[Any], origin: str, *, none: str) -> SourceTools:
     """Tools of whatever a module or a package offers: tools and records, each once."""
     tools: dict[int, AnyTool] = {}
     warnings = [] if offered else [f"invalid tool format in {origin}: {none}"]
@@ -325,7 +327,7 @@ def reason(error: BaseException) -> str:
     return clean(" ".join(text.split()))[:_MOST_CHARS]
 
 
-def called(offer: Any) -> Any:
+def resolve_offer(offer: Any) -> Any:
     """What a package offers: itself, or what it returns when it is a function and no tool."""
     is_function = callable(offer) and not isinstance(offer, Tool)
     return offer() if is_function else offer

@@ -25,7 +25,7 @@ from ferrule.core.access import within
 from ferrule.core.errors import ConfigError
 from ferrule.output.clean import clean
 from ferrule.permissions.trust import StateFile
-from ferrule.sources.mcp.entries import expanded, variables
+from ferrule.sources.mcp.entries import expand_variables, variables
 from ferrule.sources.mcp.server import Layer, ListedPrompt, ListedTool, McpServerEntry, ServerListing
 
 State = Literal["new", "approved", "changed"]
@@ -186,7 +186,7 @@ class ServerPins:
         from ferrule.sources.mcp.config import start_folder
 
         try:
-            meant = expanded(server, {"PWD": self._workspace, **os.environ})
+            meant = expand_variables(server, {"PWD": self._workspace, **os.environ})
         except ConfigError:  # it will not start
             meant = server
         line = " ".join((server.command, *server.args))
@@ -380,11 +380,11 @@ def tools_question(server: McpServerEntry, differences: Sequence[Difference], *,
     for one in differences:
         what, has = f"{one.kind} {one.name}".rstrip(), "have" if one.kind == "instructions" else "has"
         if one.old is None:
-            lines += [f"New {what}:", _indented(one.new)]
+            lines += [f"New {what}:", _indent(one.new)]
         elif not one.old:
-            lines += [f"The {what} {has} CHANGED; what was approved is not known any more:", _indented(one.new)]
+            lines += [f"The {what} {has} CHANGED; what was approved is not known any more:", _indent(one.new)]
         else:
-            lines += [f"The {what} {has} CHANGED:", _indented(_difference(one.old, one.new))]
+            lines += [f"The {what} {has} CHANGED:", _indent(_difference(one.old, one.new))]
     return Approval(server.name, server.layer, "tools", clean("\n".join(lines)))
 
 
@@ -422,5 +422,5 @@ def _one_line(text: str) -> str:
     return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.splitlines())

@@ -25,11 +25,11 @@ from ferrule.sources.mcp.entries import (
     CLAUDE,
     McpFileContents,
     entry_server,
+    find_rejection,
     form_of,
-    parsed,
+    parse_config,
     place,
     read_allowed,
-    rejecting,
     settings_server,
     strictly_parsed,
 )
@@ -81,11 +81,11 @@ def read_project(workspace: str, name: str) -> str | None:
             descriptor = folder.open(last)
     except (FileNotFoundError, NotADirectoryError) as error:
         if _has_link(workspace, name):
-            raise _linked(path) from error
+            raise _link_error(path) from error
         return None
     except OSError as error:
         if error.errno == errno.ELOOP or _has_link(workspace, name):
-            raise _linked(path) from error
+            raise _link_error(path) from error
         raise ConfigError(f"{path} cannot be read ({error.strerror}).") from error
     return _text(descriptor, path)
 
@@ -95,7 +95,7 @@ def _has_link(workspace: str, name: str) -> bool:
     return any(os.path.islink(os.path.join(workspace, *parts[:count])) for count in range(1, len(parts) + 1))
 
 
-def _linked(path: str) -> ConfigError:
+def _link_error(path: str) -> ConfigError:
     return ConfigError(f"{path} is reached through a link, so its servers are not used. Put the file itself there.")
 
 
@@ -140,7 +140,7 @@ class Configured(NamedTuple):
     """Is there a list of allowed servers that nobody understands? Then none of them starts."""
 
 
-def configured(
+def read_servers(
     workspace: str,
     mcp: Mcp,
     *,
@@ -164,7 +164,7 @@ def configured(
         for file in managed.files:
             reader.file(_absolute(file), layer="managed")
     for number, text in enumerate(given, start=1):
-        reader.given(text, number)
+        reader.read_given(text, number)
     if not strict:
         reader.settings(mcp, layer="user", source="your settings")
         if "user" in sources:
@@ -175,21 +175,21 @@ def configured(
         reader.rules(os.path.join(folder, os.path.expanduser(file)))
     if "project" in sources and not strict:
         reader.project(workspace)
-    return reader.configured()
+    return reader.build_configured()
 
 
 def skill_servers(entries: Mapping[str, Any], *, source: str, layer: Layer = "skill") -> Configured:
     """The servers of a skill's `mcp.json`, which may be a bare map."""
     reader = _ServersReader()
     reader.form(source, lambda: form_of(entries, source, bare=True), layer=layer)
-    return reader.configured()
+    return reader.build_configured()
 
 
 def errors_of(given: Sequence[str]) -> tuple[str, ...]:
     """What cannot be understood of texts or files of `--mcp-config`."""
     reader = _ServersReader()
     for number, text in enumerate(given, start=1):
-        reader.given(text, number)
+        reader.read_given(text, number)
     return tuple(reader.errors)
 
 
@@ -209,11 +209,11 @@ class _ServersReader:
         for name, entry in mcp.servers.items():
             self._add(name, partial(settings_server, name, entry, layer=layer, source=source))
 
-    def given(self, text: str, number: int) -> None:
+    def read_given(self, text: str, number: int) -> None:
         """What `--mcp-config` brings: JSON, or the path of a file."""
         if text.lstrip().startswith(("{", "/*", "//")):
             source = "--mcp-config" if number == 1 else f"--mcp-config {number}"
-            self.form(source, lambda: form_of(parsed(text, source), source, bare=True), layer="session")
+            self.form(source, lambda: form_of(parse_config(text, source), source, bare=True), layer="session")
         else:
             self.file(_absolute(text), layer="session")
 
@@ -224,14 +224,14 @@ class _ServersReader:
                 if optional:
                     return McpFileContents({})
                 raise ConfigError(f"{path}, which is to have MCP servers, is not there.")
-            return form_of(parsed(text, path), path, bare=True)
+            return form_of(parse_config(text, path), path, bare=True)
 
         self.form(path, read, layer=layer)
 
     def rules(self, path: str) -> None:
         """A file of rules has no servers for us; what is wrong with it says whoever reads its rules."""
         try:
-            form = form_of(parsed(read_own(path) or "{}", path), path)
+            form = form_of(parse_config(read_own(path) or "{}", path), path)
         except ConfigError:
             return
         self.form(path, lambda: McpFileContents({}, form.allowed), layer="user")
@@ -252,7 +252,7 @@ class _ServersReader:
 
         def read() -> McpFileContents:
             text = read_project(workspace, name)
-            return McpFileContents({}) if text is None else form_of(parsed(text, path), path)
+            return McpFileContents({}) if text is None else form_of(parse_config(text, path), path)
 
         self.form(path, read, layer="project")
 
@@ -304,14 +304,14 @@ class _ServersReader:
             self._servers[key] = server
             self._warnings += warnings
 
-    def configured(self) -> Configured:
+    def build_configured(self) -> Configured:
         servers = [] if self._is_shut else list(filter(None, self._servers.values()))
         if self._allowed:
             servers = list(filter(self._lets, servers))
         return Configured(tuple(servers), tuple(self._warnings), tuple(self._allowed), self._is_shut)
 
     def _lets(self, server: McpServerEntry) -> bool:
-        reason = rejecting(server, self._allowed)
+        reason = find_rejection(server, self._allowed)
         if reason is not None:
             self._warnings.append(f"The MCP server {server.name} is not used: {reason.source} rejects it.")
         return reason is None

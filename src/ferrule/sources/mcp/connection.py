@@ -24,7 +24,7 @@ from ferrule.sources.mcp.config import start_folder
 from ferrule.sources.mcp.keeper import Keeper, Wants
 from ferrule.sources.mcp.results import McpResultReader, contents, prompt_text
 from ferrule.sources.mcp.server import McpServerEntry, ServerListing
-from ferrule.sources.mcp.transport import SENT, said
+from ferrule.sources.mcp.transport import SENT, describe_error
 from ferrule.system.environment import quiet_environment
 from ferrule.system.roster import Roster
 
@@ -97,7 +97,7 @@ class Elicited:
         values = await self._ask(clean(params.message)[:_MESSAGE_CHARS], schema)
         if values is None:
             return types.ElicitResult(action="decline")
-        content = filled(schema, values)
+        content = fill_defaults(schema, values)
         if content is None:
             self._note(f'The answer did not fit the question of the MCP server "{self._server}". It was told no.')
             return types.ElicitResult(action="cancel")
@@ -117,7 +117,7 @@ class Elicited:
                 asking.cancel()
 
 
-def filled(schema: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any] | None:
+def fill_defaults(schema: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any] | None:
     """The values that were asked for, with the defaults of those that were not given; None where they do not fit."""
     content: dict[str, Any] = {}
     for name, field in schema["properties"].items():
@@ -132,7 +132,7 @@ def filled(schema: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, An
         return None
 
 
-def answering_roots(folders: Sequence[str]) -> "Callable[[Any], Awaitable[ListRootsResult]]":
+def make_roots_callback(folders: Sequence[str]) -> "Callable[[Any], Awaitable[ListRootsResult]]":
     """Tells a server which folders the session is about."""
 
     async def answer(context: Any) -> "ListRootsResult":  # noqa: ARG001 - the package's way to ask
@@ -204,7 +204,7 @@ async def run(
             asked = types.GetTaskRequest(params=types.GetTaskRequestParams(task_id=task_id))
             task = await client.session.send_request(asked, types.GetTaskResult)
         if task.status == "cancelled":
-            raise failure(f"has cancelled the task. {_said(task)}".rstrip())
+            raise failure(f"has cancelled the task. {_status_text(task)}".rstrip())
         return await (fetching or fetch())
     except asyncio.CancelledError:
         await _cancel(client, task_id)
@@ -238,11 +238,11 @@ async def _cancel(client: "Client", task_id: str) -> None:
 
 def _words(task: "Task") -> str:
     state = "waits for an answer" if task.status == _WAITS else task.status
-    said = _said(task)
+    said = _status_text(task)
     return f"{state}: {said}" if said else state
 
 
-def _said(task: "Task") -> str:
+def _status_text(task: "Task") -> str:
     return " ".join(clean(task.status_message or "").split())[:_WORDS_CHARS]
 
 
@@ -293,7 +293,7 @@ class McpConnection:
             roster=roster if isinstance(roster, Roster) else None,
             result_bytes=result_bytes,
             elicit=None if elicit is None else Elicited(server.name, elicit, on_note, self._wait_for_user),
-            roots=answering_roots(roots) if roots else None,
+            roots=make_roots_callback(roots) if roots else None,
             changed=self._change,
         )
         self._keeper: Keeper | None = None
@@ -306,14 +306,14 @@ class McpConnection:
         self._listing = asyncio.Lock()
 
     @property
-    def running(self) -> bool:
+    def is_running(self) -> bool:
         return self._keeper is not None and self._keeper.ready
 
     async def listing(self) -> ServerListing:
         return await _twice(self._list)
 
     async def _list(self) -> ServerListing:
-        async with self._listing, self._speaking("list its tools", self._server.start_seconds) as (keeper, client):
+        async with self._listing, self._open_client("list its tools", self._server.start_seconds) as (keeper, client):
             assert keeper.transport is not None
             sieve = keeper.transport.sieve
             sieve.rejected["tools/list"] = []
@@ -351,7 +351,7 @@ class McpConnection:
 
         async def ask() -> Any:
             pending = _Pending(progress)
-            async with self._speaking(f"run {tool}", None) as (_, client):
+            async with self._open_client(f"run {tool}", None) as (_, client):
                 self._pending.add(pending)
                 try:
                     if is_task:
@@ -365,11 +365,11 @@ class McpConnection:
 
         result = await _twice(ask)
         self._tell_of_junk()
-        return await self._answers.mixed(tool, result, output_schema)
+        return await self._answers.read_result(tool, result, output_schema)
 
     async def resources(self, *, templates: bool = False) -> list[ServerResource]:
         async def ask() -> list[Any]:
-            async with self._speaking("list its resources", self._server.start_seconds) as (_, client):
+            async with self._open_client("list its resources", self._server.start_seconds) as (_, client):
                 self._need(client, "resources")
                 if templates:
                     found, _ = await results.pages(_pages(client.list_resource_templates, "resource_templates"))
@@ -381,7 +381,7 @@ class McpConnection:
 
     async def read(self, uri: str) -> Mixed:
         async def ask() -> Any:
-            async with self._speaking(f"read {uri}", None) as (_, client):
+            async with self._open_client(f"read {uri}", None) as (_, client):
                 self._need(client, "resources")
                 return await client.read_resource(uri)
 
@@ -389,7 +389,7 @@ class McpConnection:
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> str:
         async def ask() -> Any:
-            async with self._speaking(f"give its prompt {name}", None) as (_, client):
+            async with self._open_client(f"give its prompt {name}", None) as (_, client):
                 self._need(client, "prompts")
                 return await client.get_prompt(name, dict(arguments))
 
@@ -404,9 +404,9 @@ class McpConnection:
             await self._keeper.stop()
 
     @asynccontextmanager
-    async def _speaking(self, doing: str, seconds: float | None) -> "AsyncIterator[tuple[Keeper, Client]]":
+    async def _open_client(self, doing: str, seconds: float | None) -> "AsyncIterator[tuple[Keeper, Client]]":
         """The server, started where it does not run; whatever goes wrong meanwhile becomes a ToolFailure."""
-        keeper = await self._started()
+        keeper = await self._ensure_ready()
         client = keeper.client
         assert client is not None
         sent: list[Any] = []
@@ -420,13 +420,13 @@ class McpConnection:
             within = "in time" if seconds is None else f"within {seconds:g} seconds"
             raise self._failure(f"did not {doing} {within}", code="mcp-timeout") from error
         except Exception as error:  # the package, with whatever a server made of it
-            raise await self._explained(keeper, error, sent) from error
+            raise await self._explain_error(keeper, error, sent) from error
         finally:
             SENT.reset(before)
 
-    async def _started(self) -> Keeper:
+    async def _ensure_ready(self) -> Keeper:
         while True:
-            keeper = await self._begun()
+            keeper = await self._ensure_keeper()
             await keeper.wait()
             if keeper.ready:
                 if self._server.transport == "stdio" and keeper.is_legacy:
@@ -438,9 +438,9 @@ class McpConnection:
                     self._keeper = None
             elif keeper.over and not keeper.was_ready:
                 self._bury(keeper)
-                raise self._failure(keeper.why.rstrip(".") + self._passed_over(), keeper=keeper)
+                raise self._failure(keeper.why.rstrip(".") + self._path_hint(), keeper=keeper)
 
-    def _passed_over(self) -> str:
+    def _path_hint(self) -> str:
         """What to write where the program that was meant lies in the workspace, as in an activated environment."""
         server, folder = self._server, os.path.realpath(self._wants.folder)
         is_searched = server.transport == "stdio" and not os.path.dirname(server.command) and "PATH" not in server.env
@@ -456,18 +456,18 @@ class McpConnection:
             f"mean that one, write {found!r} as the command in {server.source}"
         )
 
-    async def _begun(self) -> Keeper:
+    async def _ensure_keeper(self) -> Keeper:
         """A life of the server that is not about to end."""
         while True:
             keeper = self._keeper
-            if keeper is not None and keeper.stopping:
-                await keeper.ended()
+            if keeper is not None and keeper.is_stopping:
+                await keeper.wait_until_over()
                 self._bury(keeper)
             if self._closed:
                 raise self._failure("was closed with its session")
             if self._keeper is not keeper:
                 continue  # another call was first
-            if keeper is not None and not keeper.stopping:
+            if keeper is not None and not keeper.is_stopping:
                 return keeper
             if keeper is not None and (resting := self._rest.words()):
                 raise self._failure(f"{keeper.why}. It {resting}", keeper=keeper, code="mcp-resting")
@@ -485,7 +485,7 @@ class McpConnection:
             keeper.buried = True
             self._rest.count(keeper.began)
 
-    async def _explained(self, keeper: Keeper, error: Exception, sent: Sequence[Any]) -> ToolFailure:
+    async def _explain_error(self, keeper: Keeper, error: Exception, sent: Sequence[Any]) -> ToolFailure:
         from mcp.shared.exceptions import MCPError  # loaded when the server was started
         from pydantic import ValidationError
 
@@ -493,8 +493,8 @@ class McpConnection:
             error = error.exceptions[0]
         if isinstance(error, MCPError):
             keeper.look()
-        if keeper.stopping or str(error) == _GONE:
-            await keeper.ended(None if keeper.stopping else _GONE_SECONDS)
+        if keeper.is_stopping or str(error) == _GONE:
+            await keeper.wait_until_over(None if keeper.is_stopping else _GONE_SECONDS)
         if keeper.over and keeper.is_untaken:
             return _ForgottenError(self._failure(keeper.why, keeper=keeper).message, code="mcp-server")
         if keeper.over:
@@ -504,12 +504,14 @@ class McpConnection:
                 tale = "; the call was not sent"
             return self._failure(keeper.why.rstrip(".") + tale, keeper=keeper)
         if isinstance(error, MCPError):
-            return self._answered(keeper, error)
+            return self._explain_mcp_error(keeper, error)
         if isinstance(error, ValidationError):
-            return self._failure(f"answered with something that is not MCP ({said(error)})", code="mcp-answer")
-        return self._failure(f"could not be asked: {_bounded(str(error)) or type(error).__name__}")
+            return self._failure(
+                f"answered with something that is not MCP ({describe_error(error)})", code="mcp-answer"
+            )
+        return self._failure(f"could not be asked: {_truncate(str(error)) or type(error).__name__}")
 
-    def _answered(self, keeper: Keeper, error: "MCPError") -> ToolFailure:
+    def _explain_mcp_error(self, keeper: Keeper, error: "MCPError") -> ToolFailure:
         """An error that the server answered with, or that the package made in its place."""
         from mcp_types import CONNECTION_CLOSED, PARSE_ERROR  # loaded when the server was started
 
@@ -518,7 +520,7 @@ class McpConnection:
         if reason := keeper.status_reason(error.message):
             return self._failure(reason)
         what = "gave an answer that cannot be read" if error.code == PARSE_ERROR else "refused"
-        return self._failure(f"{what}: {_bounded(error.message)}", code="mcp-error")
+        return self._failure(f"{what}: {_truncate(error.message)}", code="mcp-error")
 
     def _failure(self, why: str, *, keeper: Keeper | None = None, code: str = "mcp-server") -> ToolFailure:
         words = "" if keeper is None else keeper.last_words
@@ -534,9 +536,9 @@ class McpConnection:
 
     def _change(self) -> None:
         if self._changing is None and not self._closed:
-            self._changing = asyncio.get_running_loop().call_later(_CHANGED_SECONDS, self._changed)
+            self._changing = asyncio.get_running_loop().call_later(_CHANGED_SECONDS, self._report_change)
 
-    def _changed(self) -> None:
+    def _report_change(self) -> None:
         self._changing = None
         self._on_changed()
 
@@ -593,7 +595,7 @@ def _pages(
     return page
 
 
-def _bounded(message: str) -> str:
+def _truncate(message: str) -> str:
     return clean(message)[:_CONNECTION_MESSAGE_CHARS].strip()
 
 

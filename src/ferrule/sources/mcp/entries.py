@@ -51,7 +51,7 @@ _FOREIGN = frozenset({"project", "skill"})
 
 def entry_server(name: object, entry: object, *, layer: Layer, source: str) -> tuple[McpServerEntry, list[str]]:
     """The server of an entry of JSON, and warnings about what was not understood. Raises `ConfigError`."""
-    reader = _ServerEntry(_named(name, source), entry, source)
+    reader = _ServerEntry(_check_name(name, source), entry, source)
     command, url = reader.text("command"), reader.text("url")
     server = McpServerEntry(
         name=reader.name,
@@ -71,12 +71,12 @@ def entry_server(name: object, entry: object, *, layer: Layer, source: str) -> t
         seconds=reader.seconds("seconds") or reader.milliseconds("timeout"),
         start_seconds=reader.seconds("startSeconds") or 30.0,
     )
-    return _tightened(server, reader), reader.warnings
+    return _restrict_permission(server, reader), reader.warnings
 
 
 def settings_server(name: str, entry: McpServer, *, layer: Layer, source: str) -> tuple[McpServerEntry, list[str]]:
     """The server of an entry of our own settings. Raises `ConfigError`."""
-    reader = _ServerEntry(_named(name, source), {}, source)
+    reader = _ServerEntry(_check_name(name, source), {}, source)
     server = McpServerEntry(
         name=name,
         transport=_transport(reader, entry.command, entry.url, entry.transport, absent=_is_shut(entry)),
@@ -95,14 +95,14 @@ def settings_server(name: str, entry: McpServer, *, layer: Layer, source: str) -
         seconds=entry.seconds,
         start_seconds=entry.start_seconds,
     )
-    return _tightened(server, reader), reader.warnings
+    return _restrict_permission(server, reader), reader.warnings
 
 
 def _is_shut(entry: McpServer) -> bool:
     return entry.disabled or entry.permission == "deny"
 
 
-def _named(name: object, source: str) -> str:
+def _check_name(name: object, source: str) -> str:
     if not isinstance(name, str):
         raise ConfigError(f"{source}: the name of an MCP server is a text.")
     if wrong := fault(name):
@@ -125,7 +125,7 @@ def _transport(reader: "_ServerEntry", command: str, url: str, said: str, *, abs
     return transport
 
 
-def _tightened(server: McpServerEntry, reader: "_ServerEntry") -> McpServerEntry:
+def _restrict_permission(server: McpServerEntry, reader: "_ServerEntry") -> McpServerEntry:
     if server.layer not in _FOREIGN or server.permission != "allow":
         return server
     import msgspec  # for projects that ask for too much
@@ -169,7 +169,7 @@ class _ServerEntry:
         value = self._entry.get(key) or {}
         if not isinstance(value, Mapping) or len(value) > _MOST_TEXTS:
             raise self.wrong(f"{key} is an object of names and texts")
-        pairs = {self._is_text(name, key): self._is_text(_worded(one), key) for name, one in value.items()}
+        pairs = {self._is_text(name, key): self._is_text(_stringify(one), key) for name, one in value.items()}
         if any(not name.strip() or "=" in name or not name.isprintable() for name in pairs):
             raise self.wrong(f"{key} has a name that cannot be one")
         if key == "headers" and any("\n" in text or "\r" in text for text in pairs.values()):
@@ -213,7 +213,7 @@ def _has_half_a_character(text: str) -> bool:
     return not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def _worded(value: object) -> object:
+def _stringify(value: object) -> object:
     """A number or a truth value as the text that it is in an environment: people write `"PORT": 8080`."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -223,7 +223,7 @@ def _worded(value: object) -> object:
 _VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}"
 
 
-def expanded(server: McpServerEntry, environment: Mapping[str, str]) -> McpServerEntry:
+def expand_variables(server: McpServerEntry, environment: Mapping[str, str]) -> McpServerEntry:
     """The server with its variables put in. Raises `ConfigError` that names a variable which is not set."""
 
     def value(found: re.Match[str]) -> str:
@@ -278,7 +278,7 @@ class McpFileContents(NamedTuple):
     """What stands under `amp.mcpPermissions`; None where nothing does."""
 
 
-def parsed(text: str, source: str) -> Any:
+def parse_config(text: str, source: str) -> Any:
     """A JSON value in which no key is there twice; comments are allowed. Raises `ConfigError`."""
     try:
         return _strict(text)
@@ -298,7 +298,7 @@ def strictly_parsed(text: str, source: str) -> Any:
     try:
         return _strict(text)
     except (ValueError, RecursionError):
-        parsed(text, source)  # says what is wrong, if anything is
+        parse_config(text, source)  # says what is wrong, if anything is
         raise ConfigError(f"{source} has comments, which would be lost. Change it by hand.") from None
 
 
@@ -374,7 +374,7 @@ def _entry(entry: Any, number: int, source: str, layer: Layer) -> Allowed:
     return Allowed(source, layer, tuple(matches.items()), action == "allow")
 
 
-def rejecting(server: McpServerEntry, entries: Iterable[Allowed]) -> Allowed | None:
+def find_rejection(server: McpServerEntry, entries: Iterable[Allowed]) -> Allowed | None:
     """The entry that keeps a server out. The user's own come first; one of a project may reject, and never allow."""
     own = [one for one in entries if one.layer != "project"]
     foreign = [one for one in entries if one.layer == "project"]

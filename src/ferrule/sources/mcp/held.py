@@ -87,7 +87,7 @@ class Held:
 
     @property
     def is_running(self) -> bool:
-        return self._connection is not None and self._connection.running
+        return self._connection is not None and self._connection.is_running
 
     @property
     def is_shut(self) -> bool:
@@ -130,7 +130,7 @@ class Held:
 
         return any(Wildcard((tuple(glob.split("*")),)).matches(tool) for glob in self.server.include)
 
-    def listed(self, tool: str) -> ListedTool | None:
+    def find_definition(self, tool: str) -> ListedTool | None:
         """A tool's definition, as it was approved; None where it is lost."""
         if self._definitions is None:
             pin, listing = self.look().pin, self.listing()
@@ -164,10 +164,10 @@ class Held:
 
     async def connection(self) -> "McpConnection":
         """The server, running, and listed since it was started. Raises `ToolFailure`."""
-        if self._connection is not None and self._connection.running and self._is_checked:
+        if self._connection is not None and self._connection.is_running and self._is_checked:
             return self._connection
         async with self._turn:
-            if self._connection is None or not self._connection.running or not self._is_checked:
+            if self._connection is None or not self._connection.is_running or not self._is_checked:
                 try:
                     await self._start()
                 except ToolFailure as error:
@@ -182,9 +182,9 @@ class Held:
 
     async def call(self, tool: str, values: Mapping[str, Any], progress: Callable[[str], None]) -> "Mixed":
         """Call one of its tools. Raises `ToolFailure`, also for a tool that is not approved as it is now."""
-        before = None if self.is_running else self._offered()
+        before = None if self.is_running else self._snapshot()
         connection = await self.connection()
-        if before is not None and self._offered() != before:
+        if before is not None and self._snapshot() != before:
             self._shared.news()  # the user has approved something that the session does not know yet
         listed = self._usable.get(tool)
         if listed is None:
@@ -207,7 +207,7 @@ class Held:
             raise ToolFailure(f"The MCP server {self.server.name} was closed with its session.", code=_CODE)
         if self.is_shut:
             raise ToolFailure(f"The MCP server {self.server.name} is switched off in {self.server.source}.", code=_CODE)
-        await self._approved()
+        await self._ensure_approved()
         self._is_checked = False
         if self._connection is None:
             self._connection = self._shared.opening(self.server, self._on_changed)
@@ -223,7 +223,7 @@ class Held:
         await self._check(listing)
         self._is_checked = True
 
-    async def _approved(self) -> None:
+    async def _ensure_approved(self) -> None:
         """Nothing of a server that others wrote runs before the user has seen how it is started."""
         pins, server = self._shared.pins, self.server
         pins.forget_scripts()
@@ -236,11 +236,11 @@ class Held:
 
         start = pins.start(server)
         if not await self._ask(start_question(server, self._shared.workspace, is_changed=state == "changed"), start):
-            raise ToolFailure(self.unapproved(), code=_CODE)
+            raise ToolFailure(self.explain_unapproved(), code=_CODE)
         self._listing = self._definitions = None
         pins.approve(server, start)
 
-    def unapproved(self) -> str:
+    def explain_unapproved(self) -> str:
         """Why it is not used, where it is not approved."""
         name, state = self.server.name, self.look().state
         why = "has changed since it was approved" if state == "changed" else "has not been approved"
@@ -262,12 +262,12 @@ class Held:
         """Compare what the server says with what is pinned of it, and keep what is approved."""
         self._shared.pins.refresh()  # another session may have asked the user meanwhile
         is_foreign = self._shared.pins.is_foreign(self.server)
-        found = compared(raw, self.look().pin, self.listing(), self.wants, is_foreign=is_foreign)
+        found = compare_listing(raw, self.look().pin, self.listing(), self.wants, is_foreign=is_foreign)
         is_approved = False
         if not found.is_approved:
             question = tools_question(self.server, found.differences(), is_first=found.is_first)
             is_approved = await self._ask(question, found.fingerprint())
-        pin, kept = found.settled(is_approved=is_approved)
+        pin, kept = found.settle_pin(is_approved=is_approved)
         self._shared.pins.put(
             self.server, lambda before: msgspec.structs.replace(pin, start=before.start, folder=before.folder)
         )
@@ -285,7 +285,7 @@ class Held:
             self._later = asyncio.get_running_loop().create_task(self._look_again())
 
     async def _look_again(self) -> None:
-        before = self._offered()
+        before = self._snapshot()
         for _ in range(_ROUNDS):
             if self._is_checked or not self.is_running:
                 break
@@ -293,10 +293,10 @@ class Held:
                 await self.connection()
             except ToolFailure:
                 break
-        if self._offered() != before:
+        if self._snapshot() != before:
             self._shared.news()
 
-    def _offered(self) -> tuple[Any, ...]:
+    def _snapshot(self) -> tuple[Any, ...]:
         look = self.look()
         if look.pin is None:
             return ()
@@ -330,7 +330,7 @@ class Held:
             self._connection = None
 
 
-class Compared(NamedTuple):
+class ListingComparison(NamedTuple):
     """A listing that was looked at, beside the pin that was there before."""
 
     pin: Pin | None
@@ -398,7 +398,7 @@ class Compared(NamedTuple):
             for name in prompts
         ]
 
-    def settled(self, *, is_approved: bool) -> tuple[Pin, ServerListing]:
+    def settle_pin(self, *, is_approved: bool) -> tuple[Pin, ServerListing]:
         """The pin from now on, and what is kept of the listing; `is_approved` tells what the user said."""
         tools, prompts = dict(self.tools), dict(self.prompts)
         if self.pin is not None and not self.is_first:
@@ -415,17 +415,17 @@ class Compared(NamedTuple):
             gone=tuple(name for name in tools if name not in self.tools),
             quarantined=self.out,
             has_resources=self.new.has_resources,
-            guidance=self._approved_guidance(is_withheld=is_withheld),
+            guidance=self._guidance_hash(is_withheld=is_withheld),
             is_guidance_withheld=is_withheld,
         )
-        return pin, self._kept(pin)
+        return pin, self._merge_listing(pin)
 
-    def _approved_guidance(self, *, is_withheld: bool) -> str:
+    def _guidance_hash(self, *, is_withheld: bool) -> str:
         """The hash of the instructions that are approved now. Those of before stay so: a server may go back to them."""
         before = (self.pin.guidance or "") if self.pin is not None and not self.is_first else ""
         return before if is_withheld or not self.new.guidance else guidance_pin(self.new.guidance)
 
-    def _kept(self, pin: Pin) -> ServerListing:
+    def _merge_listing(self, pin: Pin) -> ServerListing:
         """What is approved of the listing; of a tool that is not, what was approved before: a question shows both."""
         approved = [one for one in self.new.tools if pin.tools.get(one.name) == self.tools[one.name]]
         there = {one.name for one in approved}
@@ -438,20 +438,22 @@ class Compared(NamedTuple):
         return self.new._replace(tools=tuple(approved), prompts=prompts, guidance=guidance)
 
 
-def compared(
+def compare_listing(
     raw: ServerListing,
     pin: Pin | None,
     old: ServerListing | None,
     wants: Callable[[str], bool],
     *,
     is_foreign: bool = False,
-) -> Compared:
+) -> ListingComparison:
     """What a server has just listed, looked at and compared. `wants` tells which tools are asked about."""
-    from ferrule.sources.mcp.quarantine import looked_at  # whoever starts a server pays for the validator
+    from ferrule.sources.mcp.quarantine import filter_listing  # whoever starts a server pays for the validator
 
-    new, out = looked_at(raw)
+    new, out = filter_listing(raw)
     tools = {tool.name: tool_pin(tool) for tool in new.tools}
-    return Compared(pin, old, new, tools, {one.name: prompt_pin(one) for one in new.prompts}, out, wants, is_foreign)
+    return ListingComparison(
+        pin, old, new, tools, {one.name: prompt_pin(one) for one in new.prompts}, out, wants, is_foreign
+    )
 
 
 def _text(show: Callable[[Any], str], before: Mapping[str, Any], name: str, pinned: Mapping[str, Any]) -> str | None:

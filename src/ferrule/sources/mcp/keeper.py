@@ -13,7 +13,7 @@ import msgspec
 from ferrule.core.errors import ToolFailure
 from ferrule.sources.mcp.config import start_folder
 from ferrule.sources.mcp.server import McpServerEntry
-from ferrule.sources.mcp.transport import HttpTransport, ProcessTransport, said
+from ferrule.sources.mcp.transport import HttpTransport, ProcessTransport, describe_error
 from ferrule.system.roster import Roster
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Keeper:
         """Wait until it is ready, or over before that."""
         await self._turned.wait()
 
-    async def ended(self, seconds: float | None = None) -> None:
+    async def wait_until_over(self, seconds: float | None = None) -> None:
         """Wait until it is over, or for so long; giving up waiting ends nothing."""
         await asyncio.wait([self._task], timeout=seconds)
 
@@ -110,7 +110,7 @@ class Keeper:
         await asyncio.wait([self._task])
 
     @property
-    def stopping(self) -> bool:
+    def is_stopping(self) -> bool:
         """Is it over, or about to be?"""
         return self.over or self._stopped.is_set()
 
@@ -129,7 +129,7 @@ class Keeper:
     async def _run(self) -> None:
         try:
             self._open()
-            await loaded()
+            await load_package()
             await self._live()
         except ToolFailure as failure:
             self.why = self.why or failure.message
@@ -187,7 +187,7 @@ class Keeper:
             async with client:
                 self._scope.deadline = math.inf
                 # An answer that does not fit the tool's own schema is delivered, and said: see `answers`.
-                client.session.validate_tool_result = _believed  # type: ignore[method-assign] # the package has no switch
+                client.session.validate_tool_result = _skip_validation  # type: ignore[method-assign] # the package has no switch
                 self.transport.sieve.version = client.protocol_version
                 self.is_legacy = client.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
                 self.client, self.ready, self.was_ready = client, True, True
@@ -252,7 +252,7 @@ class Keeper:
                 self.unsent = _unsent(error)
                 return f"cannot be reached: {str(error) or type(error).__name__}"
         if type(error).__name__ == "ValidationError":
-            return f"does not speak MCP as it should: {said(error)}"
+            return f"does not speak MCP as it should: {describe_error(error)}"
         return f"could not be spoken to: {' '.join(str(error).split())[:300] or type(error).__name__}"
 
     def _unstartable(self, error: OSError) -> str:
@@ -275,11 +275,11 @@ def _unsent(error: BaseException) -> Any:
         return None
 
 
-async def _believed(name: str, result: Any) -> None:
+async def _skip_validation(name: str, result: Any) -> None:
     """Instead of the package's own comparison, which would lose the answer."""
 
 
-async def loaded() -> None:
+async def load_package() -> None:
     """Load the package, which takes a second, without holding up the event loop for so long."""
     if _LOADED:
         return

@@ -29,7 +29,7 @@ class QuarantineResult(NamedTuple):
     out: tuple[tuple[str, str], ...] = ()
 
 
-def looked_at(listing: ServerListing) -> QuarantineResult:
+def filter_listing(listing: ServerListing) -> QuarantineResult:
     """What of a listing can be used; its texts hold nothing that steers a terminal or hides from a reader."""
     tools: dict[str, ListedTool] = {}
     out = [(_line(name), _line(reason)) for name, reason in listing.rejected[:MOST_TOOLS]]
@@ -45,7 +45,7 @@ def looked_at(listing: ServerListing) -> QuarantineResult:
     if len(listing.tools) > MOST_TOOLS:
         out.append((f"{len(listing.tools) - MOST_TOOLS} more", f"a server has at most {MOST_TOOLS} tools"))
     sayable = [prompt for prompt in listing.prompts[:MOST_TOOLS] if _is_sayable(prompt)]
-    prompts = {prompt.name: _cleaned(prompt) for prompt in reversed(sayable)}
+    prompts = {prompt.name: _clean_prompt(prompt) for prompt in reversed(sayable)}
     kept = ServerListing(
         title=_words(listing.title[:_NAME_CHARS]),
         version=_words(listing.version[:_NAME_CHARS]),
@@ -189,7 +189,7 @@ def _is_sayable(prompt: ListedPrompt) -> bool:
     return _is_name(prompt.name) and all(_is_name(name) for name, _, _ in prompt.arguments)
 
 
-def _cleaned(prompt: ListedPrompt) -> ListedPrompt:
+def _clean_prompt(prompt: ListedPrompt) -> ListedPrompt:
     arguments = tuple((name, _words(words), needed) for name, words, needed in prompt.arguments)
     return ListedPrompt(prompt.name, _words(prompt.words), arguments)
 

@@ -53,7 +53,7 @@ class McpResultReader:
     def __init__(self) -> None:
         self._judges: dict[str, tuple[Mapping[str, Any], Validator | None]] = {}
 
-    async def mixed(self, tool: str, result: "CallToolResult", output_schema: Mapping[str, Any] | None) -> Mixed:
+    async def read_result(self, tool: str, result: "CallToolResult", output_schema: Mapping[str, Any] | None) -> Mixed:
         """A tool's answer. What does not fit the tool's own output schema is delivered, and said.
 
         The call has run, and may have changed something: to hide its answer would only make a model call it again.
@@ -111,7 +111,7 @@ async def _parts(content: Any) -> list[str | Picture | McpContent]:
         elif block.type == "image":
             parts.append(await _picture(block.data, block.mime_type, "image", _block(block)))
         elif block.type == "audio":
-            size_bytes = len(_decoded(block.data) or b"")
+            size_bytes = len(_decode_base64(block.data) or b"")
             words = f"[Audio of the type {block.mime_type[:_SHOWN_CHARS]}, {size_bytes:,} bytes.]"
             parts.append(McpContent("audio", _block(block), words))
         elif block.type == "resource_link":
@@ -134,7 +134,7 @@ async def _resource(resource: Any, block: dict[str, Any]) -> str | Picture | Mcp
     if text is not None:
         return McpContent("resource", block, text)
     media_type = resource.mime_type or "application/octet-stream"
-    data = _decoded(resource.blob)
+    data = _decode_base64(resource.blob)
     words = None if data is None else _text(data, media_type)
     if words is None and media_type.startswith("image/"):
         return await _picture(resource.blob, media_type, "resource", block)
@@ -161,7 +161,7 @@ def _text(data: bytes, media_type: str) -> str | None:
 
 async def _picture(data: str, media_type: str, kind: str, block: dict[str, Any]) -> Picture | McpContent:
     """A picture as model APIs take it; one that they would refuse would cost every later turn of the session."""
-    raw = _decoded(data)
+    raw = _decode_base64(data)
     if raw is None:
         return McpContent(kind, block, "[An image that is not valid base64.]")
     try:
@@ -172,7 +172,7 @@ async def _picture(data: str, media_type: str, kind: str, block: dict[str, Any])
     return Picture("", fitted.media_type, fitted.data)
 
 
-def _decoded(data: str) -> bytes | None:
+def _decode_base64(data: str) -> bytes | None:
     try:
         return binascii.a2b_base64(data.encode("ascii"), strict_mode=True)
     except (ValueError, UnicodeEncodeError):
@@ -254,7 +254,7 @@ def _depth(value: Any) -> int:
     return depth
 
 
-def shown_name(entry: Any) -> str:
+def display_name(entry: Any) -> str:
     """A name for people, of whatever was sent in place of an entry."""
     name = entry.get("name") if isinstance(entry, dict) else None
     words = " ".join(clean(name).split())[:100] if isinstance(name, str) else ""

@@ -102,12 +102,12 @@ def fault(server: str) -> str:
 
 def full_names(server: str, tools: Sequence[str]) -> dict[str, str]:
     """A server's tools → what they are called in a session, each differently, in whatever order they come."""
-    return _named(f"{PREFIX}{server}__", tools)
+    return _assign_names(f"{PREFIX}{server}__", tools)
 
 
 def short_names(tools: Sequence[str]) -> dict[str, str]:
     """The same without the server, for families that say it only where two tools share a name."""
-    return _named("", tools)
+    return _assign_names("", tools)
 
 
 def server_of(name: str) -> str:
@@ -118,7 +118,7 @@ def server_of(name: str) -> str:
     return server if found and tool and not fault(server) else ""
 
 
-def _named(prefix: str, tools: Sequence[str]) -> dict[str, str]:
+def _assign_names(prefix: str, tools: Sequence[str]) -> dict[str, str]:
     room = MOST_CHARS - len(prefix)
     # A tool that needs no change keeps its name, whatever others there are: what the user has said about it stays true.
     if tools and all(0 < len(tool) <= room for tool in tools) and re.fullmatch(_PLAIN, "".join(tools)):
@@ -131,12 +131,12 @@ def _named(prefix: str, tools: Sequence[str]) -> dict[str, str]:
         wanted[plain] = wanted.get(plain, 0) + 1
     for tool, plain in cleaned.items():
         is_free = len(plain) <= room and wanted[plain] == 1 and plain not in used
-        names[tool] = plain if is_free else _hashed(plain[: room - _HASH_CHARS - 1], tool, used)
+        names[tool] = plain if is_free else _hash_name(plain[: room - _HASH_CHARS - 1], tool, used)
         used.add(names[tool])
     return {tool: prefix + names[tool] for tool in tools}
 
 
-def _hashed(plain: str, tool: str, used: Container[str]) -> str:
+def _hash_name(plain: str, tool: str, used: Container[str]) -> str:
     for salt in count():
         text = f"{salt}\0{tool}".encode("utf-8", "surrogatepass")
         name = f"{plain}_{hashlib.blake2b(text, digest_size=_HASH_CHARS // 2).hexdigest()}"

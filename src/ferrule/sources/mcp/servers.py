@@ -15,7 +15,7 @@ from ferrule.core.suggest import near
 from ferrule.sources.function import SourceTools
 from ferrule.sources.mcp.approval import KeptListings, PinnedTool, ServerPins
 from ferrule.sources.mcp.config import Configured, skill_servers
-from ferrule.sources.mcp.entries import expanded, rejecting
+from ferrule.sources.mcp.entries import expand_variables, find_rejection
 from ferrule.sources.mcp.held import Held, Look, McpSessionContext
 from ferrule.sources.mcp.server import PREFIX, Layer, McpServerEntry, full_names, server_of, short_names
 from ferrule.sources.mcp.tool import McpTool
@@ -85,13 +85,13 @@ class Servers(Offered):
             taken.append(held)
         return taken
 
-    def known(self) -> SourceTools:
+    def source_tools(self) -> SourceTools:
         """The tools as they were approved and listed last. Nothing is started, and nothing of a server is loaded."""
         looks = [(held, held.look()) for held in self._held.values()]
         warnings = [worry for held, look in looks for worry in self._worries(held, look)]
         return SourceTools(self._tools(looks), (*self._warnings, *warnings))
 
-    def unlisted(self) -> tuple[str, ...]:
+    def find_unlisted(self) -> tuple[str, ...]:
         """The servers whose tools are not known yet, and that could be asked for them."""
         return tuple(name for name, held in self._held.items() if self._is_unlisted(held))
 
@@ -101,20 +101,20 @@ class Servers(Offered):
         All tools that are known now, and warnings about these servers.
         """
         self._shared.pins.refresh()
-        wanted = self.unlisted() if names is None else tuple(dict.fromkeys(names))
+        wanted = self.find_unlisted() if names is None else tuple(dict.fromkeys(names))
         warnings = [self._unknown(name) for name in wanted if name not in self._held]
         several = [self._held[name] for name in wanted if name in self._held]
-        warnings += await self._listed(several)
+        warnings += await self._list_servers(several)
         return SourceTools(self._tools((held, held.look()) for held in self._held.values()), tuple(warnings))
 
     async def add(self, entries: Mapping[str, Any], source: str, *, layer: Layer = "skill") -> SourceTools:
         """Take in the servers of a skill's `mcp.json`; their tools, and warnings about them."""
         before = len(self._warnings)
         taken = self._take(skill_servers(entries, source=source, layer=layer))
-        warnings = [*self._warnings[before:], *await self._listed([held for held in taken if not held.is_listed])]
+        warnings = [*self._warnings[before:], *await self._list_servers([held for held in taken if not held.is_listed])]
         return SourceTools(self._tools((held, held.look()) for held in taken), tuple(warnings))
 
-    async def _listed(self, several: Sequence[Held]) -> list[str]:
+    async def _list_servers(self, several: Sequence[Held]) -> list[str]:
         places = asyncio.Semaphore(_AT_ONCE)
 
         async def one(held: Held) -> list[str]:
@@ -153,7 +153,7 @@ class Servers(Offered):
         if held.is_shut:
             return []
         if look.state != "approved":
-            return [held.unapproved()]
+            return [held.explain_unapproved()]
         worries = []
         if withheld := held.withheld(look):
             worries.append(
@@ -237,7 +237,7 @@ class Servers(Offered):
 
     async def prompt(self, server: str, name: str, arguments: Mapping[str, str]) -> str:
         """The text of a prompt. Raises `ToolFailure`."""
-        held = self._named(server)
+        held = self._lookup_server(server)
         connection = await held.connection()
         if not any(one.name == name for one in held.prompts()):
             raise ToolFailure(f"The MCP server {server} has no prompt {name} that is approved.", code="mcp-server")
@@ -250,21 +250,21 @@ class Servers(Offered):
 
     async def resources(self, server: str | None, *, templates: bool = False, cursor: str = "") -> "ServerResources":
         """What one server, or every server that has any, offers to be read."""
-        asked = [self._named(server)] if server else self._with_resources()
-        return await listed(asked, templates=templates, cursor=cursor, alone=bool(server))
+        asked = [self._lookup_server(server)] if server else self._with_resources()
+        return await list_resources(asked, templates=templates, cursor=cursor, alone=bool(server))
 
     async def read(self, server: str | None, uri: str) -> "Mixed":
         """One resource, from the server that was named or from the one that offers it."""
         if uri.startswith(INSTRUCTIONS):
             return self._instructions(uri.removeprefix(INSTRUCTIONS))
 
-        held = self._named(server) if server else await holder(self._with_resources(), uri)
+        held = self._lookup_server(server) if server else await holder(self._with_resources(), uri)
         return await (await held.connection()).read(uri)
 
     def _instructions(self, server: str) -> "Mixed":
         from ferrule.core.elsewhere import Mixed  # for whoever asks for them
 
-        words = self._named(server).guidance()
+        words = self._lookup_server(server).guidance()
         if not words:
             raise ToolFailure(f"The MCP server {server} has no instructions that are approved.", code="mcp-server")
         return Mixed((words,))
@@ -285,7 +285,7 @@ class Servers(Offered):
                     found.append(held)
         return found
 
-    def _named(self, server: str) -> Held:
+    def _lookup_server(self, server: str) -> Held:
         held = self._held.get(server)
         if held is None:
             raise ToolFailure(self._unknown(server), code="mcp-server")
@@ -300,14 +300,14 @@ class Servers(Offered):
 
         # Decided once more: what is rejected may only show when its variables are known.
         here = {"WORKSPACE": self._shared.workspace, "CLAUDE_PROJECT_DIR": self._shared.workspace}
-        ready = expanded(server, {**self._opening.environment, **here})
-        if self._is_shut or rejecting(ready, self._allowed) is not None:
+        ready = expand_variables(server, {**self._opening.environment, **here})
+        if self._is_shut or find_rejection(ready, self._allowed) is not None:
             raise ConfigError(f"The MCP server {server.name} is rejected by amp.mcpPermissions.")
         return self._opening.connection(ready, self._shared.workspace, on_changed)
 
     async def stop(self, name: str) -> None:
         """End one server; it is started again when it is needed. Raises `ToolFailure` where there is none."""
-        await self._named(name).stop()
+        await self._lookup_server(name).stop()
 
     async def close(self) -> None:
         """End all servers."""
@@ -318,10 +318,10 @@ PAGE = 200
 """How many are handed out at once."""
 
 
-async def listed(several: Sequence[Held], *, templates: bool, cursor: str, alone: bool) -> ServerResources:
+async def list_resources(several: Sequence[Held], *, templates: bool, cursor: str, alone: bool) -> ServerResources:
     """The resources of all of them; `alone` means that one was asked for by name, so its failure is the caller's."""
     start = _start(cursor)
-    answers = await asyncio.gather(*(_asked(held, templates=templates) for held in several))
+    answers = await asyncio.gather(*(_fetch_resources(held, templates=templates) for held in several))
     found: list[ServerResource] = []
     silent: list[tuple[str, str]] = []
     for held, answer in zip(several, answers, strict=True):
@@ -339,7 +339,7 @@ async def holder(several: Sequence[Held], uri: str) -> Held:
     """The one that offers a resource. Raises `ToolFailure` where none does, or more than one."""
     offering = list(several)
     if len(offering) > 1:
-        answers = await asyncio.gather(*(_asked(held, templates=False) for held in several))
+        answers = await asyncio.gather(*(_fetch_resources(held, templates=False) for held in several))
         pairs = zip(several, answers, strict=True)
         offering = [held for held, answer in pairs if not isinstance(answer, ToolFailure) and _has(answer, uri)]
     if len(offering) == 1:
@@ -359,7 +359,7 @@ def _start(cursor: str) -> int:
     return int(cursor)
 
 
-async def _asked(held: Held, *, templates: bool) -> list[ServerResource] | ToolFailure:
+async def _fetch_resources(held: Held, *, templates: bool) -> list[ServerResource] | ToolFailure:
     try:
         return await (await held.connection()).resources(templates=templates)
     except ToolFailure as error:

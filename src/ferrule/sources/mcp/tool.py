@@ -48,9 +48,9 @@ class McpTool(Tool[Any, "Mixed"]):
         return self._pinned == pinned and self.name == name and self.short == short and not self._is_lost
 
     @cached_property
-    def listed(self) -> ListedTool:
+    def definition(self) -> ListedTool:
         """The tool as its server has listed it."""
-        found = self._held.listed(self.tool)
+        found = self._held.find_definition(self.tool)
         if found is not None:
             return found
         self._is_lost = True
@@ -59,19 +59,23 @@ class McpTool(Tool[Any, "Mixed"]):
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:  # type: ignore[override]  # read late, then as good as set
-        return self.listed.schema
+        return self.definition.schema
 
     @cached_property
     def words(self) -> str:  # type: ignore[override]  # read late, then as good as set
-        return self.listed.words or self.listed.title
+        return self.definition.words or self.definition.title
 
     @cached_property
     def output_schema(self) -> Mapping[str, Any] | None:  # type: ignore[override]  # read late, then as good as set
-        return self.listed.output_schema
+        return self.definition.output_schema
 
     @cached_property
     def hints(self) -> Mapping[str, Any]:  # type: ignore[override]  # read late, then as good as set
-        return {"title": self.listed.title, **self.listed.hints} if self.listed.title else self.listed.hints
+        return (
+            {"title": self.definition.title, **self.definition.hints}
+            if self.definition.title
+            else self.definition.hints
+        )
 
     def access(self, args: Any, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - nobody knows what it touches
         reads = self.hints.get("readOnlyHint") is True

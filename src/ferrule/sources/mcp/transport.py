@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ferrule.output.clean import clean
-from ferrule.sources.mcp.results import LISTS, fault, shown_name
+from ferrule.sources.mcp.results import LISTS, display_name, fault
 from ferrule.sources.mcp.server import McpServerEntry
 from ferrule.system.child import let_go
 from ferrule.system.command import Launch
@@ -246,7 +246,7 @@ class Sieve:
                 _mend(message.result)
         return True
 
-    def rescued(self, line: bytes) -> "JSONRPCMessage | None":
+    def rescue_list(self, line: bytes) -> "JSONRPCMessage | None":
         """A list in which something is nested deeper than the package reads: the entry is left out, not the list."""
         import mcp_types as types  # as above
 
@@ -261,7 +261,7 @@ class Sieve:
             types.JSONRPCResponse(jsonrpc="2.0", id=message["id"], result=result) if isinstance(result, dict) else None
         )
 
-    def broken(self, line: bytes) -> "list[JSONRPCError]":
+    def errors_for(self, line: bytes) -> "list[JSONRPCError]":
         """Errors for the calls that a line seems to answer which nobody can read: they would wait for ever."""
         if b'"jsonrpc"' not in line:
             return []
@@ -322,7 +322,7 @@ class Sieve:
     def _reject(self, method: str, entry: Any, reason: str) -> None:
         rejected = self.rejected.setdefault(method, [])
         if len(rejected) < _REJECTED:
-            rejected.append((shown_name(entry), reason))
+            rejected.append((display_name(entry), reason))
 
     def _misfit(self, method: str, result: dict[str, Any], entries: list[Any]) -> str:
         """What the package will say to a list of these entries; empty where it takes it."""
@@ -341,11 +341,11 @@ class Sieve:
         except KeyError:
             return ""
         except ValidationError as error:
-            return said(error)
+            return describe_error(error)
         return ""
 
 
-def said(error: Any) -> str:
+def describe_error(error: Any) -> str:
     """The first thing that pydantic finds wrong, in a few words."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(str(step) for step in first["loc"][-3:])
@@ -486,10 +486,10 @@ class HttpTransport:
             raise httpx2.ReadError("The server packed its answer though it was asked not to")
         is_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
         if not is_stream or response.status_code != 200:
-            response.stream = _bounded(response.stream, self._body_bytes)
+            response.stream = _limit_body(response.stream, self._body_bytes)
 
 
-def _bounded(inner: Any, limit_bytes: int) -> Any:
+def _limit_body(inner: Any, limit_bytes: int) -> Any:
     import httpx2  # as above
 
     class Bounded(httpx2.AsyncByteStream):
@@ -537,14 +537,14 @@ class Frames:
         last = lines.pop()
         found: list[bytes] = []
         for line in lines:
-            whole = self._ended(line)
+            whole = self._end_line(line)
             if whole is not None:
                 found.append(whole)
         if last:
             self._begin(last)
         return found
 
-    def _ended(self, line: bytes) -> bytes | None:
+    def _end_line(self, line: bytes) -> bytes | None:
         if self._skipping:
             self._skipping = False
             self.junk_lines += 1
@@ -692,10 +692,10 @@ class ProcessTransport(Served):
         try:
             message = types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
-            message = self.sieve.rescued(line)
+            message = self.sieve.rescue_list(line)
         if message is None:
             self.junk_lines += 1
-            for error in self.sieve.broken(line):
+            for error in self.sieve.errors_for(line):
                 self._incoming.put(SessionMessage(error))
             return len(line) + FRAME_BYTES
         self.answered = True
@@ -709,10 +709,10 @@ class ProcessTransport(Served):
     def _complain(self, data: bytes) -> None:
         self._complaints = (self._complaints + data)[-_COMPLAINTS_BYTES:]
 
-    def _died(self) -> None:
+    def _on_exit(self) -> None:
         self.fail(_ENDED)
 
-    def _lost(self) -> None:
+    def _on_failure(self) -> None:
         self._incoming.end()
         self._ended()
 

@@ -58,7 +58,7 @@ class Description(NamedTuple):
     subagent_types: tuple[str, ...] | None = None
 
 
-def understood(text: str) -> Description:
+def parse_description(text: str) -> Description:
     """What was written: JSON, or else `key: value` lines. Raises ValueError with a sentence."""
     text = text.removeprefix("\ufeff").strip()
     if not text:
@@ -69,7 +69,7 @@ def understood(text: str) -> Description:
         raise ValueError("Its description nests too deep.") from None
     except (msgspec.DecodeError, UnicodeEncodeError):
         name, words, schema = _from_text(text)
-        return Description(name.strip(), _worded(words), usable(schema), "text")
+        return Description(name.strip(), _check_description(words), usable(schema), "text")
     if not isinstance(said, dict):
         raise ValueError("Its description is JSON, but not an object with name and description.")  # noqa: TRY004 - ours
     return _from_json(clean_value(said))
@@ -88,7 +88,9 @@ def _from_json(said: dict[str, Any]) -> Description:
         schema = {"type": "object", "properties": {key: _parameter(key, value) for key, value in (spec or {}).items()}}
         if not spec:
             schema["required"] = []
-    return Description(name.strip(), _worded(words), usable(schema), "json", _subagent_types(said.get("meta")))
+    return Description(
+        name.strip(), _check_description(words), usable(schema), "json", _subagent_types(said.get("meta"))
+    )
 
 
 def _parameter(key: str, spec: Any) -> dict[str, Any]:
@@ -144,13 +146,13 @@ def _from_text(text: str) -> tuple[str, str, dict[str, Any]]:
         elif key == "name":
             name = value
         else:
-            properties[key], is_optional = _typed(value)
+            properties[key], is_optional = _parse_parameter(value)
             required += [] if is_optional else [key]
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     return name, "\n".join(words), schema
 
 
-def _typed(value: str) -> tuple[dict[str, str], bool]:
+def _parse_parameter(value: str) -> tuple[dict[str, str], bool]:
     """A parameter as `[type] description`, and whether it is optional."""
     head, *rest = value.split(None, 1) or [""]
     kind = head.removesuffix("?")
@@ -161,7 +163,7 @@ def _typed(value: str) -> tuple[dict[str, str], bool]:
     return {"type": kind if kind in _TYPES else "string", "description": words or GENERIC}, is_optional
 
 
-def _worded(words: str) -> str:
+def _check_description(words: str) -> str:
     words = words.strip()
     if not words:
         raise ValueError("It has no description: a model would not know what it is for.")
@@ -176,7 +178,7 @@ _LATER_BREAKS = re.compile("[\x7f-\x9f\u2028\u2029]")
 """Those of them that JSON lets pass as they are."""
 
 
-def written(values: Mapping[str, Any], form: Format) -> bytes:
+def encode_input(values: Mapping[str, Any], form: Format) -> bytes:
     """What goes to the tool's standard input. Raises `BadArguments` for what the text format cannot say."""
     if form == "json":
         return msgspec.json.encode(values) + b"\n"
@@ -244,7 +246,7 @@ def environment(
     return {**env, **own, **(more or {})}
 
 
-async def said(
+async def ask_description(
     path: str,
     settings: Settings,
     roster: Roster | None,
@@ -331,7 +333,7 @@ class ToolboxTool(Tool[Raw, Mixed]):
         self._roots = tuple(roots)
 
     async def run(self, args: Raw, ctx: Context) -> Mixed:
-        parameters = written(args.values, self._format)
+        parameters = encode_input(args.values, self._format)
         if self._pin and await asyncio.to_thread(fingerprint, self.origin) != self._pin:
             raise ToolFailure(
                 f"It was not run: {self.origin} has changed since it described itself. The project has to be trusted "
@@ -378,7 +380,7 @@ def fingerprint(path: str) -> str:
     return digest.hexdigest()
 
 
-def hashed(content: bytes | None) -> str:
+def hash_content(content: bytes | None) -> str:
     """The same of a content; empty where there is none."""
     return "" if content is None else hashlib.blake2b(content, digest_size=16).hexdigest()
 

@@ -24,12 +24,12 @@ from ferrule.sources.toolbox.tool import (
     FailedError,
     SubagentTool,
     ToolboxTool,
+    ask_description,
     fingerprint,
-    hashed,
-    said,
+    hash_content,
+    parse_description,
     subagent,
     tool_name,
-    understood,
 )
 from ferrule.system.folder import describe
 from ferrule.system.roster import Roster
@@ -75,7 +75,7 @@ def folders(
     The setting `tools.toolbox` counts before FERRULE_TOOLBOX, and that before AMP_TOOLBOX; an empty one means none.
     `roots` are the folders of the workspace: what lies in there is the project's, whoever names it.
     """
-    named, whose = _named(tools, environment)
+    named, whose = _read_folders(tools, environment)
     of = f" of {whose}" if whose else ""
     warnings: list[str] = []
     boxes: list[Box] = []
@@ -102,15 +102,15 @@ def folders(
     return ToolboxFolders(tuple(dict.fromkeys(boxes)), tuple(warnings))
 
 
-def preferred(tools: Tools, *, environment: Mapping[str, str], settings_file: str) -> str | None:
+def choose_folder(tools: Tools, *, environment: Mapping[str, str], settings_file: str) -> str | None:
     """The user's folder that a new tool goes into; None where there is to be none."""
-    named, _ = _named(tools, environment)
+    named, _ = _read_folders(tools, environment)
     if named is None:
         return os.path.join(os.path.dirname(settings_file), OWN)
     return next((path for path in map(os.path.expanduser, named) if os.path.isabs(path)), None)
 
 
-def _named(tools: Tools, environment: Mapping[str, str]) -> tuple[list[str] | None, str]:
+def _read_folders(tools: Tools, environment: Mapping[str, str]) -> tuple[list[str] | None, str]:
     """The folders that the user names, and where; None where nothing is said."""
     if tools.toolbox is not None:
         return [entry for entry in tools.toolbox if entry], "tools.toolbox"
@@ -198,17 +198,17 @@ class Toolbox:
             async with turns:
                 if loop.time() >= until:
                     return entry._replace(reason="Others took so long to describe themselves that it had no turn.")
-                return await self._made(entry)
+                return await self._make_tool(entry)
 
         tools: dict[str, AnyTool] = {}
         entries: list[ToolboxEntry] = []
         for entry, came in zip(looked, await asyncio.gather(*map(made, looked)), strict=True):
-            entries += self._settled(entry, came, tools)
+            entries += self._register(entry, came, tools)
         self.entries = entries
         warnings += [f"{entry.path}: {entry.reason}" for entry in entries if entry.status != "registered"]
         return SourceTools(tuple(tools.values()), tuple(map(clean, warnings)))
 
-    def _settled(
+    def _register(
         self, entry: ToolboxEntry, came: AnyTool | ToolboxEntry | None, tools: dict[str, AnyTool]
     ) -> Iterator[ToolboxEntry]:
         """What has become of a file; the first of a name has it."""
@@ -225,7 +225,7 @@ class Toolbox:
         tools[came.name] = came
         yield entry._replace(status="registered", name=came.name)
 
-    async def _made(self, entry: ToolboxEntry) -> AnyTool | ToolboxEntry | None:
+    async def _make_tool(self, entry: ToolboxEntry) -> AnyTool | ToolboxEntry | None:
         """The tool of a file; the entry, where it has failed."""
         path = entry.path
         stem = os.path.splitext(os.path.basename(path))[0]
@@ -233,21 +233,21 @@ class Toolbox:
             pin = await asyncio.to_thread(self._pin, entry)
             if path.endswith(".md"):
                 return await asyncio.to_thread(self._subagent, path, tool_name(stem))
-            description = await self._described(path, pin)
+            description = await self._describe_program(path, pin)
         except (FailedError, ValueError) as error:
             return entry._replace(status="failed", reason=str(error))
         name = tool_name(description.name or stem)
         return ToolboxTool(path, name, description, session=self._session, pin=pin, roots=self._roots)
 
-    async def _described(self, path: str, pin: str) -> Description:
+    async def _describe_program(self, path: str, pin: str) -> Description:
         """What a program says of itself; of a project's, what these very bytes have said before."""
         if not pin:
-            return understood(await said(path, self._settings, self._roster, self._roots))
+            return parse_description(await ask_description(path, self._settings, self._roster, self._roots))
         known = self._answers.of(pin) if self._answers is not None else None
         if known is not None:
-            return understood(known)
-        text = await said(path, self._settings, self._roster, self._roots, self._confine)
-        description = understood(text)
+            return parse_description(known)
+        text = await ask_description(path, self._settings, self._roster, self._roots, self._confine)
+        description = parse_description(text)
         if self._answers is not None:
             self._answers.keep(pin, text)
         return description
@@ -259,7 +259,7 @@ class Toolbox:
         pin = fingerprint(entry.path)
         if not pin:
             raise FailedError("It cannot be read, and so it cannot be trusted.")
-        if self._trusted is not None and hashed(self._trusted.get(entry.path)) != pin:
+        if self._trusted is not None and hash_content(self._trusted.get(entry.path)) != pin:
             raise FailedError("It is not what the user trusts: it was added or has changed since.")
         return pin
 

@@ -23,7 +23,7 @@ from ferrule.core.subagents import (
 from ferrule.core.tool import Args, Context, Tool
 from ferrule.settings.schema import Settings
 from ferrule.tools.agents.kinds import INHERIT, MOST_PROMPT_CHARS, SHORT_MODELS, USUAL, agents, prompt
-from ferrule.tools.agents.work import check_names, find, granted, tell_lacking, toolset
+from ferrule.tools.agents.work import check_names, find, grant_tools, tell_lacking, toolset
 
 MOST_TASKS = 5
 _NAME_CHARS = 24
@@ -69,7 +69,7 @@ def worker(task: DelegateTask) -> Subagent:
     )
 
 
-def told(task: DelegateTask) -> str:
+def build_task_prompt(task: DelegateTask) -> str:
     """What the subagent reads."""
     context = task.context.strip()
     return f"{task.goal.strip()}\n\nContext:\n{context}" if context else task.goal.strip()
@@ -172,10 +172,10 @@ class Delegate(Tool[DelegateArgs, DelegateOutcome | LeftAgent | SubagentBatchRes
     async def _job(self, args: DelegateArgs, task: DelegateTask, model: str, runs: Subagents, ctx: Context) -> Job:
         agent = _agent(args, task, ctx)
         tell_lacking(task.toolsets, runs, ctx)
-        agent = await granted(agent, args.allowed_tools, runs, ctx)
+        agent = await grant_tools(agent, args.allowed_tools, runs, ctx)
         return Job(
             agent=agent._replace(model=model or agent.model),
-            prompt=told(task),
+            prompt=build_task_prompt(task),
             description=_line(args.description) or _label(task.goal),
             max_turns=_least(args.max_turns, agent.max_turns),
             max_tokens=args.max_tokens,
@@ -332,21 +332,21 @@ class AgentWait(Tool[AgentWaitArgs, AgentsSeen]):
         runs = subagents(ctx)
         named = dict.fromkeys(find(one, ctx).id for one in args.ids)
         ids = list(named) or [worked.id for worked in runs.list() if worked.status == "running"]
-        now = await _seen(ids, runs)
+        now = await _poll_agents(ids, runs)
         if now and all(worked.status == "running" for worked in now):
             await _first(ids, min(args.seconds, _MOST_SECONDS), runs)
-            now = await _seen(ids, runs)
+            now = await _poll_agents(ids, runs)
         return AgentsSeen(now, timed_out=bool(now) and all(worked.status == "running" for worked in now))
 
 
-async def _seen(ids: Sequence[str], runs: Subagents) -> tuple[Worked, ...]:
-    found = [await runs.seen(one) for one in ids]
+async def _poll_agents(ids: Sequence[str], runs: Subagents) -> tuple[Worked, ...]:
+    found = [await runs.poll(one) for one in ids]
     return tuple(worked for worked in found if worked is not None)
 
 
 async def _first(ids: Sequence[str], seconds: float, runs: Subagents) -> None:
     """Wait for the first of them; none of them is stopped by that."""
-    waits = [asyncio.create_task(runs.seen(one, seconds)) for one in ids]
+    waits = [asyncio.create_task(runs.poll(one, seconds)) for one in ids]
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
     finally:

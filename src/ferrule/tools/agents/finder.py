@@ -24,7 +24,7 @@ from ferrule.files import search
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.system.threads import Threads
-from ferrule.tools.agents.work import specialist, worked
+from ferrule.tools.agents.work import run_job, specialist
 from ferrule.tools.search.outcomes import Spot, Spots
 from ferrule.tools.search.patterns import rg
 
@@ -111,7 +111,7 @@ def terms(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one for one in found if len(one) >= _LEAST))
 
 
-def asked(query: str) -> dict[str, float]:
+def parse_query(query: str) -> dict[str, float]:
     """The terms of a question, each with how much it counts; words that every question has count nothing."""
     found: dict[str, float] = {}
     says_nothing = frozenset(_SAYS_NOTHING.split())
@@ -211,7 +211,7 @@ class Ranked:
         named = _path_terms(path)
         numbers = []
         for first, last, piece in _pieces(text):
-            counts = _counted(piece, is_first=first == 1)
+            counts = _count_terms(piece, is_first=first == 1)
             for term, weight in named.items():
                 counts[term] = counts.get(term, 0) + weight
             length = sum(counts.values())
@@ -254,7 +254,7 @@ class Ranked:
             score = (
                 found
                 * (1 - _COVERED + _COVERED * covered[number] / every)
-                * _standing(piece.path, about_tests=about_tests)
+                * _path_weight(piece.path, about_tests=about_tests)
             )
             before = best.get(piece.path)
             if before is None or score > before.score:
@@ -266,7 +266,7 @@ class Ranked:
         count = len(self._pieces)
         return {
             term: weight * math.log(1 + (count - len(holding) + 0.5) / (len(holding) + 0.5))
-            for term, weight in asked(query).items()
+            for term, weight in parse_query(query).items()
             if (holding := self._holding.get(term))
         }
 
@@ -318,7 +318,7 @@ def _pieces(text: str) -> Iterator[tuple[int, int, str]]:
         at = end
 
 
-def _counted(text: str, *, is_first: bool) -> dict[str, int]:
+def _count_terms(text: str, *, is_first: bool) -> dict[str, int]:
     """Names are weighed first, and taken apart once each: most of them are there many times."""
     names: dict[str, int] = dict(Counter(NAME.findall(text)))
     for match in _TELLS.finditer(text):
@@ -352,7 +352,7 @@ def _path_terms(path: str) -> dict[str, int]:
     return counts
 
 
-def _standing(path: str, *, about_tests: bool) -> float:
+def _path_weight(path: str, *, about_tests: bool) -> float:
     """What a file counts beside others: who asks where something is done means the code that does it."""
     path = path.lower()
     standing = 1.0 if about_tests or not _TEST_PATH.search(path) else _LESS_TEST
@@ -413,7 +413,7 @@ class RankedFiles:
     ) -> Refreshed:
         """Read what is new or has changed; forget what is gone. `listed` has the names below each root."""
         with self._one_at_a_time:
-            found = self._found(listed)
+            found = self._map_paths(listed)
             for path in self._seen.keys() - found.keys():
                 self._forget(path)
             # Outer files first: where there are too many, the deepest are left out.
@@ -422,7 +422,7 @@ class RankedFiles:
                 self._forget(path)
             held = order[:MOST_FILES]
             there = {path: status for path in held if (status := self._status(path, found[path]))}
-            wanted = {path: _wanted(path, status.st_size) for path, status in there.items()}
+            wanted = {path: _read_limit(path, status.st_size) for path, status in there.items()}
             level = _level(wanted.values(), TOTAL_BYTES - _NAME_BYTES * len(wanted))
             for at, (path, status) in enumerate(there.items()):
                 if is_over():
@@ -433,13 +433,13 @@ class RankedFiles:
             begun = sum(size > level for size in wanted.values())
             return Refreshed(len(self._ranked), len(order) - len(held), begun)
 
-    def _found(self, listed: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    def _map_paths(self, listed: Mapping[str, Sequence[str]]) -> dict[str, str]:
         """Path as shown → real path. Of the first root a name is shown as it is, and mostly there is no other."""
         found = {}
         for root, names in listed.items():
             begins, is_first = os.path.join(root, ""), root == self.jail.folder
             for name in names:
-                found[name if is_first else self.jail.shown(begins + name)] = begins + name
+                found[name if is_first else self.jail.display_path(begins + name)] = begins + name
         return found
 
     def _status(self, path: str, real: str) -> os.stat_result | None:
@@ -500,7 +500,7 @@ class RankedFiles:
             return out
 
 
-def _wanted(path: str, size: int) -> int:
+def _read_limit(path: str, size: int) -> int:
     """How much of a file there is to hold."""
     if size > FILE_BYTES:
         return 0
@@ -550,15 +550,15 @@ class Finder(Tool[FinderArgs, Worked | Spots]):
             raise BadArguments(f"{ctx.param('query')}: is empty; say in words what to look for.")
         if not subagents(ctx).can_run:
             ctx.note("No model was asked: this session has none for subagents. The places are ranked by their words.")
-            return await self._ranked(args.query[:_QUERY_CHARS], ctx)
+            return await self._rank_places(args.query[:_QUERY_CHARS], ctx)
         agent = specialist("finder", ("read", "glob", "grep"))
         try:
-            return await worked(Job(agent, args.query, description=_short(args.query)), ctx)
+            return await run_job(Job(agent, args.query, description=_short(args.query)), ctx)
         except ToolFailure as failure:
             ctx.note(f"{failure.message} The places are ranked by their words instead.")
-            return await self._ranked(args.query[:_QUERY_CHARS], ctx)
+            return await self._rank_places(args.query[:_QUERY_CHARS], ctx)
 
-    async def _ranked(self, query: str, ctx: Context) -> Spots:
+    async def _rank_places(self, query: str, ctx: Context) -> Spots:
         jail, threads, program = ctx.need(Jail), ctx.need(Threads), rg(ctx)
         listed = {}
         for root in jail.roots:

@@ -22,7 +22,15 @@ from ferrule.core.tool import Context
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.system.folder import describe
-from ferrule.tools.skills.skills import MOST_DESCRIPTION_CHARS, Unusable, as_text, heading, read_raw, rules, shown
+from ferrule.tools.skills.skills import (
+    MOST_DESCRIPTION_CHARS,
+    Unusable,
+    as_text,
+    clean_line,
+    read_raw,
+    require_front_matter,
+    rules,
+)
 
 MOST_BYTES = 32 << 10
 """A longer file is no prompt."""
@@ -58,11 +66,11 @@ def read_agent(text: str, *, file: str, layer: Layer, models: Collection[str] = 
     """
     if (size := len(text.encode(errors="replace"))) > MOST_BYTES:
         raise Unusable(f"it has {size:,} bytes, and {MOST_BYTES:,} is the most")
-    header = heading(text)
+    header = require_front_matter(text)
     return _agent_file(header.values, header.body, file=file, layer=layer, models=models)
 
 
-def given_agent(name: str, values: Mapping[str, Any]) -> AgentFile:
+def agent_from_values(name: str, values: Mapping[str, Any]) -> AgentFile:
     """A kind that the user's program describes itself, in the words of the files. Raises: Unusable."""
     rest = {key: value for key, value in values.items() if key != "prompt" and value is not None}
     if isinstance(rest.get("maxTurns"), int):
@@ -73,42 +81,42 @@ def given_agent(name: str, values: Mapping[str, Any]) -> AgentFile:
 
 
 def _agent_file(values: Mapping[str, Any], body: str, *, file: str, layer: Layer, models: Collection[str]) -> AgentFile:
-    said = _said(values)
+    said = _normalize_keys(values)
     name = _text(said, "name")
     if re.fullmatch(_NAME, name) is None:
         raise Unusable(
-            f"its name {shown(name)[:80]!r} is not made of letters, digits and hyphens" if name else _lacks("name")
+            f"its name {clean_line(name)[:80]!r} is not made of letters, digits and hyphens" if name else _lacks("name")
         )
-    description = shown(_text(said, "description"))[:MOST_DESCRIPTION_CHARS]
+    description = clean_line(_text(said, "description"))[:MOST_DESCRIPTION_CHARS]
     if not description:
         raise Unusable(_lacks("description"))
     system = _visible(body).strip()
     if not system:
         raise Unusable("it says nothing below its front matter, where the system prompt belongs")
     warnings = [
-        f"what it says about {shown(key)[:80]} has no effect here"
+        f"what it says about {clean_line(key)[:80]} has no effect here"
         for key in values
         if _plain(key) not in _KNOWN | _HARMLESS
     ]
     agent = Subagent(
         name=name,
         model=_model(said, layer, models, warnings),
-        tools=_given(said, warnings),
+        tools=_parse_tools(said, warnings),
         system=system,
         description=description,
-        denied=_denied(said, warnings),
+        denied=_parse_denied_tools(said, warnings),
         max_turns=_turns(said, warnings),
         mode=_mode(said),
     )
     return AgentFile(agent, layer, file, tuple(warnings))
 
 
-def _said(values: Mapping[str, Any]) -> dict[str, Any]:
+def _normalize_keys(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values by plain keys: `disallowed-tools` and `disallowedTools` are one."""
     said: dict[str, Any] = {}
     for key, value in values.items():
         if _plain(key) in said and _plain(key) in _KNOWN:
-            raise Unusable(f"its front matter says {shown(key)} twice, and only one of the two would count")
+            raise Unusable(f"its front matter says {clean_line(key)} twice, and only one of the two would count")
         said[_plain(key)] = value
     return said
 
@@ -143,30 +151,30 @@ def _model(said: Mapping[str, Any], layer: Layer, models: Collection[str], warni
         return model[:_MOST_MODEL_CHARS]
     # Where prompts are sent to is not for a repository to say.
     warnings.append(
-        f"its model {shown(model)[:80]!r} is not used: a project may only say {', '.join(SHORT_MODELS)}, {INHERIT} "
-        "or a model that the setting models.roles names"
+        f"its model {clean_line(model)[:80]!r} is not used: a project may only say {', '.join(SHORT_MODELS)}, {INHERIT}"
+        " or a model that the setting models.roles names"
     )
     return ""
 
 
-def _given(said: Mapping[str, Any], warnings: list[str]) -> tuple[str, ...] | None:
+def _parse_tools(said: Mapping[str, Any], warnings: list[str]) -> tuple[str, ...] | None:
     """The tools that it may have; all where it says nothing. A list that is empty gives none."""
     if "tools" not in said:
         return None
     given: list[str] = []
     for name in _names(said["tools"], "tools"):
         if "(" in name:
-            warnings.append(f"its tool {shown(name)[:80]} is left out: a tool is given whole or not at all")
+            warnings.append(f"its tool {clean_line(name)[:80]} is left out: a tool is given whole or not at all")
         else:
             given.append(name)
     return tuple(_of_servers(given))
 
 
-def _denied(said: Mapping[str, Any], warnings: list[str]) -> tuple[str, ...]:
+def _parse_denied_tools(said: Mapping[str, Any], warnings: list[str]) -> tuple[str, ...]:
     denied: list[str] = []
     for name in _names(said.get("disallowedtools"), "disallowedTools"):
         if "(" in name:
-            warnings.append(f"it disallows {shown(name)[:80]}, which takes the whole tool away here")
+            warnings.append(f"it disallows {clean_line(name)[:80]}, which takes the whole tool away here")
         denied.append(name.partition("(")[0].strip())
     return tuple(_of_servers(denied))
 
@@ -197,7 +205,7 @@ def _turns(said: Mapping[str, Any], warnings: list[str]) -> int | None:
     if text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= _MOST_TURNS:
         return int(text)
     warnings.append(
-        f"its maxTurns {shown(text)[:20]!r} is no number from 1 to {_MOST_TURNS:,}, and the usual limit holds"
+        f"its maxTurns {clean_line(text)[:20]!r} is no number from 1 to {_MOST_TURNS:,}, and the usual limit holds"
     )
     return None
 
@@ -208,7 +216,7 @@ def _mode(said: Mapping[str, Any]) -> str:
         return ""
     found = next((mode for mode in _MODES if _plain(mode) == _plain(text)), None)
     if found is None:
-        raise Unusable(f"its permissionMode {shown(text)[:40]!r} is none of {', '.join(_MODES)}")
+        raise Unusable(f"its permissionMode {clean_line(text)[:40]!r} is none of {', '.join(_MODES)}")
     return found
 
 
@@ -273,7 +281,7 @@ class AgentFiles:
     def all(self) -> tuple[AgentFile, ...]:
         """Every kind that a file describes, those that count first first."""
         with self._lock:
-            return tuple(self._found().values())
+            return tuple(self._find_agents().values())
 
     def places(self) -> list[tuple[str, Layer]]:
         """The folders that are looked in, whether they are there or not."""
@@ -286,7 +294,7 @@ class AgentFiles:
         places += [(path, "user") for path in map(os.path.normpath, own) if path not in known]
         return given + [place for place in places if place[1] in self._sources]
 
-    def _found(self) -> dict[str, AgentFile]:
+    def _find_agents(self) -> dict[str, AgentFile]:
         self._warnings = {}
         found = dict(self._given)
         seen: set[str] = set()
@@ -306,7 +314,7 @@ class AgentFiles:
         return found
 
     def _take(self, file: str, layer: Layer, found: dict[str, AgentFile]) -> None:
-        read = self._looked_at(file, layer)
+        read = self._read_cached(file, layer)
         for warning in read.warnings:
             self._warn(warning)
         if read.found is None:
@@ -337,7 +345,7 @@ class AgentFiles:
                 path = os.path.join(folder, name)
                 yield os.path.realpath(path) if layer == "user" else path
 
-    def _looked_at(self, file: str, layer: Layer) -> _AgentFileSnapshot:
+    def _read_cached(self, file: str, layer: Layer) -> _AgentFileSnapshot:
         """What a file says; one that is as it was is not read again."""
         # What lies in the workspace is the project's, whoever linked to it: a model may write there.
         if any(within(file, root.path) for root in self._jail.roots):
@@ -348,14 +356,14 @@ class AgentFiles:
             signature = (layer, status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             read = self._read.get(file)
             if read is None or read.signature != signature:
-                read = self._read[file] = self._understood(file, layer, signature)
+                read = self._read[file] = self._parse_file(file, layer, signature)
         except OSError as error:
             return _AgentFileSnapshot((), None, (f"{file} describes no agent: {describe(error)}.",))
         except ToolFailure as error:  # a rule may deny it
             return _AgentFileSnapshot((), None, (f"{file} describes no agent: {error.message}",))
         return read
 
-    def _understood(self, file: str, layer: Layer, signature: tuple[object, ...]) -> _AgentFileSnapshot:
+    def _parse_file(self, file: str, layer: Layer, signature: tuple[object, ...]) -> _AgentFileSnapshot:
         try:
             text = as_text(read_raw(self._jail, file))
             found = read_agent(text, file=file, layer=layer, models=self._models)
@@ -364,7 +372,7 @@ class AgentFiles:
         return _AgentFileSnapshot(signature, found, tuple(f"{file}: {warning}." for warning in found.warnings))
 
     def _warn(self, sentence: str) -> None:
-        self._warnings[shown(sentence)] = None
+        self._warnings[clean_line(sentence)] = None
 
 
 def _alike(name: str) -> str:
@@ -433,11 +441,11 @@ class AgentKinds:
 
     def names(self) -> tuple[str, ...]:
         """Those that are built in first."""
-        return tuple(dict.fromkeys((*BUILT_IN, *self._described())))
+        return tuple(dict.fromkeys((*BUILT_IN, *self._agents_by_name())))
 
     def get(self, name: str) -> Subagent:
         """The kind of exactly this name: rules are about names. Raises `ToolFailure` with the names that there are."""
-        all_described = self._described()
+        all_described = self._agents_by_name()
         # A plugin's kind may be called with the plugin's name before it.
         described = all_described.get(name) or all_described.get(name.rpartition(":")[2])
         if described is not None:
@@ -456,14 +464,14 @@ class AgentKinds:
 
     def catalog_text(self, *, limit_chars: int = CATALOG_CHARS) -> str:
         """A line for each kind, for a system prompt."""
-        described = self._described()
+        described = self._agents_by_name()
         pairs = [
             (name, described[name].description if name in described else BUILT_IN[name].description)
             for name in self.names()
         ]
         lines, room = [], limit_chars - len(_HEAD) - len(_TAIL)
         for name, words in pairs:
-            line = _escaped(f"- {name}: {words}")
+            line = _escape_markup(f"- {name}: {words}")
             # A kind that is only named can still be started.
             line = line if len(line) < room else f"- {name}"
             if len(line) >= room:
@@ -472,7 +480,7 @@ class AgentKinds:
             room -= len(line) + 1
         return "\n".join((_HEAD, *lines, _TAIL))
 
-    def _described(self) -> dict[str, Subagent]:
+    def _agents_by_name(self) -> dict[str, Subagent]:
         return {} if self._files is None else {one.agent.name: one.agent for one in self._files.all()}
 
 
@@ -503,6 +511,6 @@ def _unknown(name: str, known: Iterable[str]) -> ToolFailure:
     )
 
 
-def _escaped(line: str) -> str:
+def _escape_markup(line: str) -> str:
     """No description of a file ends the list."""
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

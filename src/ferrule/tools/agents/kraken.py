@@ -27,15 +27,17 @@ from ferrule.files.ledger import Ledger
 from ferrule.files.transaction import Writer
 from ferrule.settings.schema import Settings
 from ferrule.system.threads import Threads
-from ferrule.tools.agents.work import EDITING, READING, specialist, unfinished, worked
+from ferrule.tools.agents.work import EDITING, READING, explain_unfinished, run_job, specialist
 from ferrule.tools.search.outcomes import Reworked, ReworkedFile
-from ferrule.tools.search.patterns import found, start
+from ferrule.tools.search.patterns import find_matches, start
 
 P = TypeVar("P")
 T = TypeVar("T")
 
 
-async def side_by_side(parts: Sequence[P], work: Callable[[P], Awaitable[T]], *, most: int) -> list[T | BaseException]:
+async def run_concurrently(
+    parts: Sequence[P], work: Callable[[P], Awaitable[T]], *, most: int
+) -> list[T | BaseException]:
     """What came of each, in their order, so many at a time. The first that fails stops the others.
 
     It ends when all of them have, however often it is cancelled meanwhile.
@@ -50,13 +52,13 @@ async def side_by_side(parts: Sequence[P], work: Callable[[P], Awaitable[T]], *,
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
     finally:
-        was_cancelled = await _stopped([task for task in tasks if not task.done()])
+        was_cancelled = await _cancel_tasks([task for task in tasks if not task.done()])
     if was_cancelled:
         raise asyncio.CancelledError
     return [_end(task) for task in tasks]
 
 
-async def _stopped(tasks: Sequence["asyncio.Task[Any]"]) -> bool:
+async def _cancel_tasks(tasks: Sequence["asyncio.Task[Any]"]) -> bool:
     """Cancel them and wait until each has cleaned up. Did somebody cancel the wait?"""
     for task in tasks:
         task.cancel()
@@ -95,30 +97,30 @@ class _ChangeRow(msgspec.Struct, forbid_unknown_fields=True):
     change: str
 
 
-async def named(files: Sequence[str], ctx: Context) -> list[KrakenFile]:
+async def find_shares(files: Sequence[str], ctx: Context) -> list[KrakenFile]:
     """The files that a caller names, by path or by glob; a path may be that of a file that is still to be made."""
     shares = []
     guard = ctx.need(Guard)
     for name in files:
         if not _WILD.intersection(name) or os.path.lexists(ctx.path(name)):
-            shares.append(KrakenFile(_checked(name, ctx), ""))
+            shares.append(KrakenFile(_check_path(name, ctx), ""))
             continue
         begin = start(name, ctx)
         ctx.need(Jail).place(begin.folder)
-        root, names = await found(begin, ctx)
+        root, names = await find_matches(begin, ctx)
         if len(names) > _MOST_MATCHES:
             raise _too_many(len(names))
         every = [ctx.path(os.path.join(root, one)) for one in names]
-        open_ones = [path for path in every if not guard.secret(path) and not guard.protected(path)]
+        open_ones = [path for path in every if not guard.secret(path) and not guard.is_protected(path)]
         if not every:
             raise BadArguments(f"{ctx.param('files')}: no file matches {name}.")
         if len(open_ones) < len(every):
             ctx.note(f"{len(every) - len(open_ones)} files that match {name} are secret or protected; they stay out.")
-        shares += (KrakenFile(_checked(path, ctx), "") for path in open_ones)
-    return _united(shares)
+        shares += (KrakenFile(_check_path(path, ctx), "") for path in open_ones)
+    return _merge_shares(shares)
 
 
-def planned(answer: str, ctx: Context) -> list[KrakenFile]:
+def parse_plan(answer: str, ctx: Context) -> list[KrakenFile]:
     """The set that a planner has answered with: a JSON block, or else a `path: what to change` on every line."""
     blocks = _FENCE.findall(answer)
     text = blocks[-1] if blocks else answer.strip()
@@ -137,10 +139,10 @@ def planned(answer: str, ctx: Context) -> list[KrakenFile]:
     for row in rows:
         if not row.path.strip() or not row.change.strip():
             raise _unread("a file has no path, or nothing to change", answer)
-    return _united(KrakenFile(_checked(row.path.strip(), ctx), row.change.strip()) for row in rows)
+    return _merge_shares(KrakenFile(_check_path(row.path.strip(), ctx), row.change.strip()) for row in rows)
 
 
-def _united(shares: Iterable[KrakenFile]) -> list[KrakenFile]:
+def _merge_shares(shares: Iterable[KrakenFile]) -> list[KrakenFile]:
     """Each file once, with all that is to become of it."""
     changes: dict[str, list[str]] = {}
     for share in shares:
@@ -150,12 +152,12 @@ def _united(shares: Iterable[KrakenFile]) -> list[KrakenFile]:
     return [KrakenFile(path, "\n".join(dict.fromkeys(filter(None, said)))) for path, said in changes.items()]
 
 
-def _checked(name: str, ctx: Context) -> str:
+def _check_path(name: str, ctx: Context) -> str:
     """The real path of a file that may be changed. What the rules say is decided when it is edited."""
     path = ctx.path(name)
     ctx.need(Jail).place(path)
     guard = ctx.need(Guard)
-    for one in {path, ctx.need(Jail).spelled(name)}:
+    for one in {path, ctx.need(Jail).lexical_path(name)}:
         guard.check_write(one)
     if os.path.isdir(path):
         raise ToolFailure(
@@ -217,18 +219,18 @@ class Kraken(Tool[KrakenArgs, Reworked]):
             )
         before: tuple[Worked, ...] = ()
         if args.files:
-            shares = await named(args.files, ctx)
+            shares = await find_shares(args.files, ctx)
         else:
-            plan = await worked(_planning(args.task), ctx)
+            plan = await run_job(_plan_job(args.task), ctx)
             if plan.reason != "end" or plan.status != "completed":
                 raise ToolFailure(
-                    f"The plan was not finished, so nothing was changed: {unfinished(plan)}", code="bad-plan"
+                    f"The plan was not finished, so nothing was changed: {explain_unfinished(plan)}", code="bad-plan"
                 )
-            before, shares = (plan,), planned(plan.text, ctx)
+            before, shares = (plan,), parse_plan(plan.text, ctx)
         jail, threads = ctx.need(Jail), ctx.need(Threads)
         if not shares:
-            return _reworked((), {}, before)
-        ctx.progress(_told(shares, jail))
+            return _build_outcome((), {}, before)
+        ctx.progress(_describe_shares(shares, jail))
         drafts = Drafts(jail, os.path.join(ctx.need(Journal).folder, "drafts"))
         try:
             await threads.finish(drafts.begin, [share.path for share in shares])
@@ -247,9 +249,9 @@ class Kraken(Tool[KrakenArgs, Reworked]):
 
         async def part(share: KrakenFile) -> None:
             works[share.path] = await _part(task, share, every, drafts, ctx)
-            ctx.progress(f"{len(works)} of {len(shares)} files done: {jail.shown(share.path)}")
+            ctx.progress(f"{len(works)} of {len(shares)} files done: {jail.display_path(share.path)}")
 
-        ends = await side_by_side(shares, part, most=ctx.need(Settings).loop.children)
+        ends = await run_concurrently(shares, part, most=ctx.need(Settings).loop.children)
         failures = {
             share.path: str(end) for share, end in zip(shares, ends, strict=True) if isinstance(end, FerruleError)
         }
@@ -257,7 +259,7 @@ class Kraken(Tool[KrakenArgs, Reworked]):
             if isinstance(end, Exception) and not isinstance(end, FerruleError):
                 raise end
         if len(works) < len(shares):
-            raise _nothing_written(failures, len(shares), len(works), jail)
+            raise _part_failure(failures, len(shares), len(works), jail)
         return {share.path: works[share.path] for share in shares}
 
 
@@ -275,7 +277,7 @@ def _check_planning(ctx: Context) -> None:
 
 
 async def _part(task: str, share: KrakenFile, every: str, drafts: Drafts, ctx: Context) -> Worked:
-    shown = ctx.need(Jail).shown(share.path)
+    shown = ctx.need(Jail).display_path(share.path)
     is_new = drafts.original(share.path) is None
     prompt = "\n\n".join(
         (
@@ -289,13 +291,13 @@ async def _part(task: str, share: KrakenFile, every: str, drafts: Drafts, ctx: C
     job = Job(agent, prompt, description=shown, services=drafts.services(share.path))
     done = await subagents(ctx).work(job, ctx)
     if done.status != "completed" or done.reason != "end":
-        raise ToolFailure(unfinished(done))
+        raise ToolFailure(explain_unfinished(done))
     if done.text.lstrip().startswith(_CANNOT):
         raise ToolFailure(_short(done.text.lstrip().removeprefix(_CANNOT)))
     # What happened counts, whatever was said about it.
     if done.failed_write:
         raise ToolFailure(f"its last edit failed: {_short(done.failed_write)}")
-    if share.change and share.path not in await ctx.need(Threads).run(drafts.changed):
+    if share.change and share.path not in await ctx.need(Threads).run(drafts.find_changed):
         raise ToolFailure(f"it was to be changed, and was not: {_short(done.text)}")
     return done
 
@@ -304,8 +306,8 @@ def _short(text: str) -> str:
     return " ".join(text.split())[:_SUMMARY_CHARS]
 
 
-def _nothing_written(failures: Mapping[str, str], total: int, done: int, jail: Jail) -> ToolFailure:
-    rows = "".join(f"\n- {jail.shown(path)}: {why}" for path, why in failures.items())
+def _part_failure(failures: Mapping[str, str], total: int, done: int, jail: Jail) -> ToolFailure:
+    rows = "".join(f"\n- {jail.display_path(path)}: {why}" for path, why in failures.items())
     stopped = total - done - len(failures)
     more = f", and {stopped} more were stopped for that" * bool(stopped)
     return ToolFailure(
@@ -321,7 +323,7 @@ def _commit(
     drafts: Drafts, works: Mapping[str, Worked], before: tuple[Worked, ...], ctx: Context, writer: Writer
 ) -> Reworked:
     """On a thread that is waited for: what was begun is written whole, and told, also when the call is cancelled."""
-    changed = drafts.changed()
+    changed = drafts.find_changed()
     entry_id = ""
     files = tuple(_file(path, drafts.original(path), changed.get(path), works[path].text, ctx) for path in works)
     if changed:
@@ -332,10 +334,12 @@ def _commit(
             ctx.track(path, (written.before[path], written.after[path]))
         for note in written.notes:
             ctx.note(note)
-    return _reworked(files, works, before)._replace(entry_id=entry_id)
+    return _build_outcome(files, works, before)._replace(entry_id=entry_id)
 
 
-def _reworked(files: tuple[ReworkedFile, ...], works: Mapping[str, Worked], before: tuple[Worked, ...]) -> Reworked:
+def _build_outcome(
+    files: tuple[ReworkedFile, ...], works: Mapping[str, Worked], before: tuple[Worked, ...]
+) -> Reworked:
     every = (*before, *works.values())
     tokens = sum(one.input_tokens + one.output_tokens for one in every)
     return Reworked(files, "", sum(one.turns for one in every), tokens)
@@ -345,7 +349,7 @@ def _file(path: str, before: bytes | None, after: bytes | None, said: str, ctx: 
     from ferrule.files.diff import changes  # only a change pays for it
 
     summary = _short(said)
-    shown = ctx.need(Jail).shown(path)
+    shown = ctx.need(Jail).display_path(path)
     if after is None:
         return ReworkedFile(shown, "unchanged", 0, 0, summary)
     old, new = ((raw or b"").decode(errors="replace").splitlines() for raw in (before, after))
@@ -354,16 +358,16 @@ def _file(path: str, before: bytes | None, after: bytes | None, said: str, ctx: 
     return ReworkedFile(shown, "added" if before is None else "changed", added, removed, summary)
 
 
-def _planning(task: str) -> Job:
+def _plan_job(task: str) -> Job:
     agent = specialist("kraken-plan", READING, kind="kraken")
     return Job(agent, f"{task.strip()}\n\nAt most {MOST_FILES} files.", description="which files to change")
 
 
 def _row(share: KrakenFile, jail: Jail) -> str:
-    return f"- {jail.shown(share.path)}" + f": {' '.join(share.change.split())}" * bool(share.change)
+    return f"- {jail.display_path(share.path)}" + f": {' '.join(share.change.split())}" * bool(share.change)
 
 
-def _told(shares: Sequence[KrakenFile], jail: Jail) -> str:
-    names = ", ".join(jail.shown(share.path) for share in shares[:_SHOWN_FILES])
+def _describe_shares(shares: Sequence[KrakenFile], jail: Jail) -> str:
+    names = ", ".join(jail.display_path(share.path) for share in shares[:_SHOWN_FILES])
     more = f" and {len(shares) - _SHOWN_FILES} more" * (len(shares) > _SHOWN_FILES)
     return f"{len(shares)} file{'s' * (len(shares) != 1)} to change: {names}{more}"

@@ -13,7 +13,7 @@ from ferrule.core.tool import Args, Context, Tool
 from ferrule.files.jail import Jail, LentJail, can_be_lent
 from ferrule.settings.schema import Settings
 from ferrule.system.threads import Threads
-from ferrule.tools.agents.work import READING, WEB, specialist, worked
+from ferrule.tools.agents.work import READING, WEB, run_job, specialist
 
 _MOST_FILES = 100
 
@@ -43,13 +43,13 @@ class Oracle(Tool[OracleArgs, Worked]):
             raise BadArguments(f"{ctx.param('task')}: is empty; say what is to be thought about.")
         if len(args.files) > _MOST_FILES:
             raise BadArguments(f"{ctx.param('files')}: {len(args.files)} are too many; {_MOST_FILES} is the most.")
-        prompt = asked(args.task, args.context, args.files)
-        return await worked(
+        prompt = build_oracle_prompt(args.task, args.context, args.files)
+        return await run_job(
             Job(specialist("oracle", (*READING, *WEB)), prompt, description=args.task.strip()[:80]), ctx
         )
 
 
-def asked(task: str, context: str, files: tuple[str, ...] = ()) -> str:
+def build_oracle_prompt(task: str, context: str, files: tuple[str, ...] = ()) -> str:
     """The prompt. Files are named and not quoted: whoever is asked reads them as they are now, as far as it may."""
     parts = [task.strip()]
     if context.strip():
@@ -93,7 +93,7 @@ class Librarian(Tool[LibrarianArgs, Worked]):
         agent = specialist("librarian", READING)
         job = Job(agent, "\n\n".join(parts), description=args.query.strip()[:80], services={"Jail": jail})
         try:
-            return await worked(job, ctx)
+            return await run_job(job, ctx)
         finally:
             jail.close()
 

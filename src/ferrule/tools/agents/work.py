@@ -75,7 +75,7 @@ def check_names(names: Sequence[str], ctx: Context) -> None:
         raise BadArguments(f"{ctx.param('allowed_tools')}: at most {_MOST_NAMES} tools can be named.")
 
 
-async def granted(agent: Subagent, names: Iterable[str], runs: Subagents, ctx: Context) -> Subagent:
+async def grant_tools(agent: Subagent, names: Iterable[str], runs: Subagents, ctx: Context) -> Subagent:
     """The subagent with tools that its kind lacks and its caller has, where the user says yes to them."""
     wanted = tuple(dict.fromkeys(name.strip() for name in names))
     if not wanted:
@@ -114,28 +114,28 @@ def specialist(name: str, tools: tuple[str, ...], *, kind: str = "") -> Subagent
     return Subagent(name=name, model="", tools=tools, system=prompt(f"{name}.md"), role=kind or name, mode=mode)
 
 
-async def worked(job: Job, ctx: Context) -> Worked:
+async def run_job(job: Job, ctx: Context) -> Worked:
     """Its end, where that is of use: an answer that a limit cut short has a note, one that never came is a failure."""
     done = await subagents(ctx).work(job, ctx)
     if done.status != "completed" and not (done.status == "stopped" and done.text.strip()):
-        raise ToolFailure(f"The {job.agent.name} did not answer: {unfinished(done)}", code="subagent-failed")
+        raise ToolFailure(f"The {job.agent.name} did not answer: {explain_unfinished(done)}", code="subagent-failed")
     if not done.text.strip():
         raise ToolFailure(
             f"The {job.agent.name} ended without an answer. Ask it again, or look yourself.", code="empty"
         )
     if done.reason != "end" or done.status != "completed":
-        ctx.note(f"The {job.agent.name} was not done: {unfinished(done)}")
-    ctx.note(f"The {job.agent.name} took {spent((done,))}.")
+        ctx.note(f"The {job.agent.name} was not done: {explain_unfinished(done)}")
+    ctx.note(f"The {job.agent.name} took {format_usage((done,))}.")
     return done
 
 
-def unfinished(done: Worked) -> str:
+def explain_unfinished(done: Worked) -> str:
     """Why it was not done, as a sentence."""
     why = done.why or done.text.strip()[:_SUMMARY_CHARS] or f"it was {done.status} ({done.reason})"
     return why if why.endswith((".", "!", "?")) else f"{why}."
 
 
-def spent(every: tuple[Worked, ...]) -> str:
+def format_usage(every: tuple[Worked, ...]) -> str:
     """Turns and tokens, in words."""
     turns = sum(one.turns for one in every)
     tokens = sum(one.input_tokens + one.output_tokens for one in every)

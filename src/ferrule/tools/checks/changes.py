@@ -86,7 +86,7 @@ def _unknown(about: str) -> BadArguments:
     )
 
 
-def looks(about: str, ctx: Context) -> list[Access]:
+def command_accesses(about: str, ctx: Context) -> list[Access]:
     """The commands as accesses; none where there is no repository."""
     folder = ctx.need(Jail).folder
     asked = lines(about)
@@ -108,8 +108,8 @@ async def changes(about: str, ctx: Context) -> ChangedFiles:
         env = {"LC_ALL": "C", **await calm_git_environment([folder], ctx, quiet_environment(os.environ), _SETTINGS)}
     except ToolFailure as failure:
         return ChangedFiles(why_unknown=failure.message)
-    text, why = await _said(diff, folder, env, ctx)
-    new = "".join([(await _said(line, folder, env, ctx))[0] for line in untracked])
+    text, why = await _run_git(diff, folder, env, ctx)
+    new = "".join([(await _run_git(line, folder, env, ctx))[0] for line in untracked])
     if why and about != UNCOMMITTED and any(word in why for word in _UNKNOWN):
         raise _unknown(about)
     if why:
@@ -117,7 +117,7 @@ async def changes(about: str, ctx: Context) -> ChangedFiles:
     return await ctx.need(Threads).run(_changes, text, new, ctx.need(Jail), ctx.need(Guard))
 
 
-async def _said(line: str, folder: str, env: Mapping[str, str], ctx: Context) -> tuple[str, str]:
+async def _run_git(line: str, folder: str, env: Mapping[str, str], ctx: Context) -> tuple[str, str]:
     """What git answers, and why it does not."""
     try:
         begun = await begin(
@@ -143,7 +143,7 @@ async def _said(line: str, folder: str, env: Mapping[str, str], ctx: Context) ->
         if begun.log is not None and os.path.lexists(begun.log):
             os.unlink(begun.log)
     begun.close()
-    finished = begun.running.finished()
+    finished = begun.running.result()
     if why != "ended":
         return "", f"Git took more than {_SECONDS:g} seconds."
     if finished.exit_code:

@@ -25,7 +25,15 @@ from ferrule.system.folder import describe
 from ferrule.tools.checks.find import ProjectChecks, find
 from ferrule.tools.checks.manifests import reader
 from ferrule.tools.checks.outcomes import Check, CheckKind
-from ferrule.tools.skills.skills import MOST_DESCRIPTION_CHARS, Unusable, as_text, heading, read_raw, rules, shown
+from ferrule.tools.skills.skills import (
+    MOST_DESCRIPTION_CHARS,
+    Unusable,
+    as_text,
+    clean_line,
+    read_raw,
+    require_front_matter,
+    rules,
+)
 
 Importance = Literal["low", "medium", "high", "critical"]
 
@@ -78,7 +86,7 @@ def find_reviews(jail: Jail, guard: Guard, *, beside: str, home: str) -> Reviews
 
     def warn(sentence: str) -> None:
         if len(warnings) < _MOST_WARNINGS:
-            warnings[shown(sentence)] = None
+            warnings[clean_line(sentence)] = None
 
     found: list[Review] = []
     places = itertools.chain(_below(jail.folder, warn), _above(jail.folder), _own(jail, beside, home))
@@ -87,14 +95,14 @@ def find_reviews(jail: Jail, guard: Guard, *, beside: str, home: str) -> Reviews
         for path in _files(folder, layer, warn):
             if len(found) >= MOST_REVIEWS:
                 warn(f"There are more than {MOST_REVIEWS} reviews; those of {folder} are not all read.")
-                return Reviews(_settled(found), tuple(warnings))
+                return Reviews(_drop_overridden(found), tuple(warnings))
             review = _review(jail, guard, path, scope=scope, layer=layer, warn=warn)
             if review is not None and review.name in names:
                 warn(f"{path} is left out: another file of its folder has the name {review.name} as well.")
             elif review is not None:
                 names.add(review.name)
                 found.append(review)
-    return Reviews(_settled(found), tuple(warnings))
+    return Reviews(_drop_overridden(found), tuple(warnings))
 
 
 def _below(root: str, warn: Callable[[str], None]) -> Iterator[tuple[str, str, Literal["project", "user"]]]:
@@ -201,21 +209,21 @@ def read_review(
     """
     if (size := len(text.encode(errors="replace"))) > MOST_BYTES:
         raise Unusable(f"it has {size:,} bytes, and {MOST_BYTES:,} is the most")
-    header = heading(text)
+    header = require_front_matter(text)
     said = {key.strip().lower().replace("_", "-"): value for key, value in header.values.items()}
     if len(said) < len(header.values):
         raise Unusable("its front matter says something twice, and only one of the two would count")
-    name = shown(_text(said, "name"))
+    name = clean_line(_text(said, "name"))
     if not name or len(name) > _MOST_NAME_CHARS:
         raise Unusable(f"its name has more than {_MOST_NAME_CHARS} characters" if name else "it has no name")
     body = _visible(header.body).strip()
     if not body:
         raise Unusable("it says nothing below its front matter, where the instructions belong")
-    troubles = [f"what it says about {shown(key)[:80]} has no effect here" for key in said if key not in _KNOWN]
+    troubles = [f"what it says about {clean_line(key)[:80]} has no effect here" for key in said if key not in _KNOWN]
     importance = _text(said, "severity-default").lower()
     if importance and importance not in _IMPORTANCES:
-        troubles.append(f"its severity-default {shown(importance)[:40]!r} is none of {', '.join(_IMPORTANCES)}")
-    description = shown(_text(said, "description"))[:MOST_DESCRIPTION_CHARS]
+        troubles.append(f"its severity-default {clean_line(importance)[:40]!r} is none of {', '.join(_IMPORTANCES)}")
+    description = clean_line(_text(said, "description"))[:MOST_DESCRIPTION_CHARS]
     severity = _IMPORTANCES.get(importance, "medium")
     return Review(name, description, severity, _tools(said), body, scope, path, layer), tuple(troubles)
 
@@ -246,7 +254,7 @@ def _visible(text: str) -> str:
     return "".join(char if char.isprintable() or char in "\n\t" else " " if char.isspace() else "" for char in text)
 
 
-def _settled(found: list[Review]) -> tuple[Review, ...]:
+def _drop_overridden(found: list[Review]) -> tuple[Review, ...]:
     """The reviews without those that a closer one of the same name replaces."""
     settled: list[Review] = []
     for review in found:
@@ -285,11 +293,11 @@ class Known(NamedTuple):
     reviews: Reviews
     covering: tuple[str, ...] = ()
 
-    def named(self, only: Sequence[str], root: str) -> "Known":
+    def select(self, only: Sequence[str], root: str) -> "Known":
         """Those that are meant, by name, by a glob, or by kind. Raises `BadArguments` for names that nothing has."""
         every = (*self.found.checks, *self.found.others)
         titles = {one: title(one, root) for one in self.reviews.reviews}
-        meant = _named(only, every, self, titles)
+        meant = _match_names(only, every, self, titles)
         found = self.found._replace(
             checks=tuple(one for one in self.found.checks if one.name in meant),
             others=tuple(one for one in self.found.others if one.name in meant),
@@ -308,11 +316,11 @@ def choose(
     """Read the project's files and choose. Raises `BadArguments` for names that nothing has."""
     root = ctx.need(Jail).folder
     folder = as_folder(path, ctx.path(path or "."), ctx.need(Jail), ctx.need(Guard))
-    whole = known(folder, ctx.need(Jail), ctx.need(Guard), ctx.need(Settings).checks, looked)
-    meant = whole.named(only, root) if only else whole
+    whole = find_known(folder, ctx.need(Jail), ctx.need(Guard), ctx.need(Settings).checks, looked)
+    meant = whole.select(only, root) if only else whole
     # What runs only when it is named was named.
     checks = (*meant.found.checks, *(meant.found.others if only else ()))
-    why = _unreviewed(review, ctx) if meant.reviews.reviews else ""
+    why = _explain_no_reviews(review, ctx) if meant.reviews.reviews else ""
     every = (*whole.found.checks, *whole.found.others)
     return CheckSelection(
         checks,
@@ -362,7 +370,7 @@ class Ahead:
         """Walk through the workspace; on a thread."""
         self._looked = look(*self._given)
 
-    def looked(self, jail: Jail) -> CheckDiscovery | None:
+    def discovery_for(self, jail: Jail) -> CheckDiscovery | None:
         """What was found; None for whoever works elsewhere."""
         return self._looked if jail.folder == self._given[0].folder else None
 
@@ -371,7 +379,7 @@ class Ahead:
         self._looked = None
 
 
-def known(folder: str, jail: Jail, guard: Guard, settings: Checks, looked: CheckDiscovery | None = None) -> Known:
+def find_known(folder: str, jail: Jail, guard: Guard, settings: Checks, looked: CheckDiscovery | None = None) -> Known:
     """The checks and the reviews of a folder. Checks of the settings are the workspace's, and run where they say."""
     whole, every = looked or look(jail, guard, settings)
     reviews = _within(every, folder)
@@ -406,7 +414,7 @@ def title(review: Review, root: str) -> str:
     return review.name if where == "." else f"{where}: {review.name}"
 
 
-def _named(only: Sequence[str], every: Sequence[Check], known: Known, reviews: Mapping[Review, str]) -> set[str]:
+def _match_names(only: Sequence[str], every: Sequence[Check], known: Known, reviews: Mapping[Review, str]) -> set[str]:
     """The names of the checks that are meant: by name, by a glob, or by kind."""
     from fnmatch import fnmatchcase  # for calls that name some
 
@@ -430,7 +438,7 @@ def _unknown(word: str, names: Sequence[str], known: Known) -> str:
     if word in known.found.left_out:
         return f"The check {word!r} of the settings is left out: {known.found.left_out[word]}."
     lacks = f"There is no check {word[:100]!r}"
-    above = f" The checks of the folder above are about this folder too: {_listed(known.covering)}."
+    above = f" The checks of the folder above are about this folder too: {_format_list(known.covering)}."
     above = above * bool(known.covering)
     if not names:
         nothing = "nothing here speaks of any (pyproject.toml, package.json, Makefile, …)"
@@ -438,14 +446,14 @@ def _unknown(word: str, names: Sequence[str], known: Known) -> str:
 
     meant = near(word, [*names, *KINDS], most=1)
     hint = f" Did you mean {meant[0]!r}?" if meant else ""
-    return f"{lacks}.{hint} The checks here are: {_listed(names)}; the kinds are: {', '.join(KINDS)}.{above}"
+    return f"{lacks}.{hint} The checks here are: {_format_list(names)}; the kinds are: {', '.join(KINDS)}.{above}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _format_list(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
 
 
-def _unreviewed(review: bool | None, ctx: Context) -> str:  # noqa: FBT001 - an argument
+def _explain_no_reviews(review: bool | None, ctx: Context) -> str:  # noqa: FBT001 - an argument
     """Why reviews are not done; empty where they are."""
     if review is False:
         return "the call leaves them out"

@@ -24,7 +24,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from ferrule.tools.checks.manifests import ALONE, PYPROJECT, Ecosystem, FolderCheck, FolderManifests, asked_for, run_as
+from ferrule.tools.checks.manifests import (
+    ALONE,
+    PYPROJECT,
+    Ecosystem,
+    FolderCheck,
+    FolderManifests,
+    find_dependencies,
+    run_as,
+)
 from ferrule.tools.checks.outcomes import CheckKind
 
 _MARKS = (
@@ -80,7 +88,7 @@ def python_rows(files: FolderManifests) -> Iterator[FolderCheck]:
     """The checks of the folder."""
     tests = _test_files(files)
     # A folder below that only has tests in it belongs to a project above, or to none.
-    asked = asked_for(files)
+    asked = find_dependencies(files)
     if not files.has(*_MARKS) and not asked and (files.shown or not tests):
         return
     found = [*_linters(files, asked), *_types(files, asked), *_tests(files, tests, asked)]
@@ -269,14 +277,14 @@ _MOST_CHARS = 4000
 def node_rows(files: FolderManifests) -> Iterator[FolderCheck]:
     """The checks of the folder."""
     if files.has(PACKAGE):
-        yield from _scripted(files, _scripts(files))
+        yield from _script_rows(files, _scripts(files))
     elif files.has("tsconfig.json") and not files.has("deno.json", "deno.jsonc"):
         yield _tsc(files)
 
 
 def covers(files: FolderManifests) -> bool:
     """A package.json without scripts for checks leaves them to its packages."""
-    return files.has(PACKAGE) != "" and any(True for _ in _scripted(files, _scripts(files)))
+    return files.has(PACKAGE) != "" and any(True for _ in _script_rows(files, _scripts(files)))
 
 
 def runner_of(files: FolderManifests) -> str:
@@ -296,7 +304,7 @@ def _scripts(files: FolderManifests) -> Mapping[str, str]:
     return {name: line[:_MOST_CHARS] for name, line in scripts.items() if isinstance(line, str) and line.strip()}
 
 
-def _scripted(files: FolderManifests, scripts: Mapping[str, str]) -> Iterator[FolderCheck]:
+def _script_rows(files: FolderManifests, scripts: Mapping[str, str]) -> Iterator[FolderCheck]:
     runner = runner_of(files)
     found: dict[str, FolderCheck] = {}
     for kind, names in _SCRIPTS:
@@ -306,20 +314,20 @@ def _scripted(files: FolderManifests, scripts: Mapping[str, str]) -> Iterator[Fo
     whole = next(((name, row) for name, row in wholes if row), None)
     running = [scripts[name] for name in found]
     if whole is not None:
-        named, does_more = _named(scripts[whole[0]])
+        named, does_more = _parse_script(scripts[whole[0]])
         # A script that does nothing but run these is the same as they are, and says less about each.
         is_default = does_more or not named <= found.keys()
         yield whole[1]._replace(is_default=is_default)
         found = {name: row._replace(is_default=not is_default or name not in named) for name, row in found.items()}
         running += [scripts[whole[0]]] if is_default else []
     yield from found.values()
-    yield from _unscripted(files, {row.kind for row in found.values()}, "\n".join(running))
+    yield from _config_rows(files, {row.kind for row in found.values()}, "\n".join(running))
     is_typed = any(row.kind == "types" for row in found.values()) or re.search(_TYPES, "\n".join(running))
     if not is_typed and not files.has("tsconfig.json") and re.search(_TYPES, scripts.get("build", "")):
         yield from filter(None, [_node_row(runner, "build", "build", scripts["build"])])
 
 
-def _unscripted(files: FolderManifests, kinds: set[CheckKind], running: str) -> Iterator[FolderCheck]:
+def _config_rows(files: FolderManifests, kinds: set[CheckKind], running: str) -> Iterator[FolderCheck]:
     """Programs that are configured here and that no script runs."""
     if "types" not in kinds and files.has("tsconfig.json") and not re.search(_TYPES, running):
         yield _tsc(files)
@@ -327,11 +335,11 @@ def _unscripted(files: FolderManifests, kinds: set[CheckKind], running: str) -> 
         source = next((name for name in sorted(files.names) if re.fullmatch(marks, name)), "")
         if source and kind not in kinds and program not in running:
             files.has(source)
-            called, needed = _called(files, program)
+            called, needed = _find_program(files, program)
             yield FolderCheck(program, kind, f"{called} {words}", source, needed, does=(program,))
 
 
-def _named(line: str) -> tuple[frozenset[str], bool]:
+def _parse_script(line: str) -> tuple[frozenset[str], bool]:
     """The scripts that a script runs, and whether it does something else as well."""
     named: set[str] = set()
     does_more = False
@@ -363,11 +371,11 @@ def _node_row(runner: str, kind: CheckKind, name: str, line: str) -> FolderCheck
 def _tsc(files: FolderManifests) -> FolderCheck:
     # A tsconfig.json that only refers to others checks nothing by itself.
     words = "-b --noEmit" if b'"references"' in files.raw("tsconfig.json") else "--noEmit"
-    called, program = _called(files, "tsc")
+    called, program = _find_program(files, "tsc")
     return FolderCheck("tsc", "types", f"{called} {words}", "tsconfig.json", program, does=("tsc",))
 
 
-def _called(files: FolderManifests, program: str) -> tuple[str, str]:
+def _find_program(files: FolderManifests, program: str) -> tuple[str, str]:
     """How a program of the project is called, and what that needs: its own copy, else the one on PATH.
 
     `npx` is never asked for it: where it finds none it goes to the network, whatever it is told about installing.
@@ -537,14 +545,16 @@ class _Table:
 
     def may_hold(self, files: FolderManifests) -> bool:
         """Most folders of a project have nothing of it."""
-        if not files.names.isdisjoint(self._names) or _marked(files, self._below):
+        if not files.names.isdisjoint(self._names) or _find_mark(files, self._below):
             return True
         return bool(self._endings) and any(name.endswith(self._endings) for name in files.names)
 
 
 def _rows(table: _Table, files: FolderManifests) -> Iterator[FolderCheck]:
     for rule in table.rules if table.may_hold(files) else ():
-        if (source := _marked(files, rule.marks)) and all(_holds(files, need, source) for need in rule.needs.split()):
+        if (source := _find_mark(files, rule.marks)) and all(
+            _holds(files, need, source) for need in rule.needs.split()
+        ):
             own = f"vendor/bin/{rule.name}"
             called = own if os.path.isfile(os.path.join(files.folder, *own.split("/"))) else rule.name
             command = rule.command.replace(f"{{own:{rule.name}}}", called)
@@ -554,11 +564,11 @@ def _rows(table: _Table, files: FolderManifests) -> Iterator[FolderCheck]:
             )
 
 
-def _marked(files: FolderManifests, marks: str) -> str:
+def _find_mark(files: FolderManifests, marks: str) -> str:
     """The first of the marks that is there, or nothing."""
     for mark in marks.split():
         if mark.startswith("*"):
-            found = files.ending(mark[1:])
+            found = files.find_by_suffix(mark[1:])
         elif mark.endswith("/"):
             found = mark if mark[:-1] in files.folders else ""
         elif "/" in mark:
@@ -573,7 +583,7 @@ def _marked(files: FolderManifests, marks: str) -> str:
 def _holds(files: FolderManifests, need: str, source: str) -> bool:
     """`name` is there, `!name` is not, `&word` stands in the file that speaks for the check."""
     wanted = need.lstrip("!")
-    is_there = wanted[1:].encode() in files.raw(source) if wanted.startswith("&") else bool(_marked(files, wanted))
+    is_there = wanted[1:].encode() in files.raw(source) if wanted.startswith("&") else bool(_find_mark(files, wanted))
     return is_there != need.startswith("!")
 
 

@@ -33,27 +33,27 @@ from ferrule.tools.checks.manifests import ALONE, Ecosystem, FolderCheck, Folder
 from ferrule.tools.checks.outcomes import Check
 from ferrule.tools.checks.targets import CheckTarget, targets
 from ferrule.tools.files.format import Reader
-from ferrule.tools.skills.skills import shown
+from ferrule.tools.skills.skills import clean_line
 
 
-def weighed(
+def set_defaults(
     rows: Sequence[FolderCheck], targets: Sequence[CheckTarget], above: Sequence[CheckTarget] = ()
 ) -> list[FolderCheck]:
     """All of them, each with the decision whether it runs by default; `found` says by which rules.
 
     `above` are targets of a folder above that run and go into this one.
     """
-    chosen = running(targets)
+    chosen = select_targets(targets)
     kept = [row._replace(is_default=row.is_default and not _is_covered(row, chosen, above)) for row in rows]
     beside = [row for row in kept if row.is_default and row.shares != ALONE] + [one.row for one in chosen]
     is_linted = any(row.kind in {"lint", "format"} for row in beside)
     kept = [row._replace(is_default=False) if row.shares == ALONE and is_linted else row for row in kept]
     named = {one.row.name for one in chosen}
-    said = [_sharing(one, rows)._replace(is_default=one.row.name in named) for one in targets]
+    said = [_target_row(one, rows)._replace(is_default=one.row.name in named) for one in targets]
     return [*kept, *said]
 
 
-def running(targets: Sequence[CheckTarget]) -> list[CheckTarget]:
+def select_targets(targets: Sequence[CheckTarget]) -> list[CheckTarget]:
     """The targets that run: none that another one runs."""
     usable = [one for one in targets if one.row.is_default]
     names = {(one.row.program, one.target) for one in usable}
@@ -70,7 +70,7 @@ def _is_covered(row: FolderCheck, chosen: Sequence[CheckTarget], above: Sequence
     return is_run or any(not one.is_shown and one.row.kind == row.kind for one in chosen)
 
 
-def _sharing(target: CheckTarget, rows: Sequence[FolderCheck]) -> FolderCheck:
+def _target_row(target: CheckTarget, rows: Sequence[FolderCheck]) -> FolderCheck:
     """The target's row; what it runs has to have for itself what it would have alone."""
     shares = next((row.shares for row in rows if row.shares and not target.runs.isdisjoint(row.does)), "")
     return target.row._replace(shares=shares) if shares else target.row
@@ -135,11 +135,11 @@ def find(
     looked: dict[str, None] = {}
 
     def warn(sentence: str) -> None:
-        warnings[shown(sentence)] = None
+        warnings[clean_line(sentence)] = None
 
     found: dict[str, tuple[Check, bool]] = {}
     left_out: dict[str, str] = {}
-    for files, rows in _folders(_sparing(jail_read, warn), root, top or root, warn):
+    for files, rows in _folders(_limit_reader(jail_read, warn), root, top or root, warn):
         looked |= files.looked
         for row in rows:
             check = _check(files, row)
@@ -165,7 +165,7 @@ def find(
     )
 
 
-def _sparing(read: Reader, warn: Callable[[str], None]) -> Reader:
+def _limit_reader(read: Reader, warn: Callable[[str], None]) -> Reader:
     """A reader that has read enough at some point."""
     left = MOST_BYTES_TOGETHER
 
@@ -198,8 +198,8 @@ def _folders(
         by_name = {one.name: list(one.rows(files)) for one in ECOSYSTEMS if one.name not in covered}
         said = [] if _TARGETS in covered else list(targets(files))
         above = [one for one in entering if files.shown and files.shown in one.enters]
-        yield files, weighed([row for rows in by_name.values() for row in rows], said, above)
-        entering += [] if files.shown else [one for one in running(said) if one.enters]
+        yield files, set_defaults([row for rows in by_name.values() for row in rows], said, above)
+        entering += [] if files.shown else [one for one in select_targets(said) if one.enters]
         covering = {one.name for one in ECOSYSTEMS if by_name.get(one.name) and one.covers(files)}
         covering |= {_TARGETS} if said else set()
         if level < MOST_LEVELS:
@@ -212,14 +212,20 @@ def _folders(
 def _check(files: FolderManifests, row: FolderCheck) -> Check:
     name = f"{files.shown}: {row.name}" if files.shown else row.name
     return Check(
-        name[-_MOST_NAME_CHARS:], row.kind, row.command, files.folder, files.named(row.source), row.shares, row.program
+        name[-_MOST_NAME_CHARS:],
+        row.kind,
+        row.command,
+        files.folder,
+        files.path_from_top(row.source),
+        row.shares,
+        row.program,
     )
 
 
 def _own(name: str, command: CheckCommand, root: str) -> Check | str:
     """A check of the settings, or why it is none; they may name no folder outside."""
     folder = os.path.realpath(os.path.join(root, command.folder))
-    if not shown(name):
+    if not clean_line(name):
         return "it has no name that can be seen"
     if not command.command.strip():
         return "it has no command"
@@ -227,7 +233,7 @@ def _own(name: str, command: CheckCommand, root: str) -> Check | str:
         return f"its folder {command.folder} is not in {root}"
     if not os.path.isdir(folder):
         return f"its folder {command.folder} is not there"
-    return Check(shown(name)[:_MOST_NAME_CHARS], command.kind, command.command, folder, "settings", command.shares)
+    return Check(clean_line(name)[:_MOST_NAME_CHARS], command.kind, command.command, folder, "settings", command.shares)
 
 
 def _is_disabled(name: str, patterns: Sequence[str]) -> bool:

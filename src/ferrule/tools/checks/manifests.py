@@ -59,14 +59,14 @@ class FolderManifests:
         self.folder = folder
         self.shown = os.path.relpath(folder, root).replace(os.sep, "/") if folder != root else ""
         """The folder from the root, empty for the root itself."""
-        self.names, self.folders = _listed(folder)
+        self.names, self.folders = _list_names(folder)
         self.looked: dict[str, None] = {}
         self._read = read
         self._warn = warn
         self._raw: dict[str, bytes] = {}
         self._understood: dict[str, Mapping[str, Any]] = {}
 
-    def named(self, name: str) -> str:
+    def path_from_top(self, name: str) -> str:
         """A file of this folder as it is called from the top."""
         return os.path.relpath(os.path.join(self.folder, name), self._top).replace(os.sep, "/")
 
@@ -74,10 +74,10 @@ class FolderManifests:
         """The first of these files that is here, or nothing."""
         found = next((name for name in names if name in self.names), "")
         if found:
-            self.looked[self.named(found)] = None
+            self.looked[self.path_from_top(found)] = None
         return found
 
-    def ending(self, *endings: str) -> str:
+    def find_by_suffix(self, *endings: str) -> str:
         """The first file with such an ending, or nothing."""
         found = min((name for name in self.names if name.endswith(endings)), default="")
         return self.has(found) if found else ""
@@ -87,7 +87,7 @@ class FolderManifests:
         if name not in self._raw:
             raw = (self._read(os.path.join(self.folder, *name.split("/"))) or b"") if self._may_be(name) else b""
             if len(raw) > MOST_BYTES:
-                self._warn(f"{self.named(name)} is not read: it has more than {MOST_BYTES:,} bytes.")
+                self._warn(f"{self.path_from_top(name)} is not read: it has more than {MOST_BYTES:,} bytes.")
                 raw = b""
             self._raw[name] = raw
         return self._raw[name]
@@ -98,7 +98,7 @@ class FolderManifests:
     def content(self, name: str) -> Mapping[str, Any]:
         """What is in a TOML, JSON or INI file; nothing where it cannot be understood."""
         if name not in self._understood:
-            self._understood[name] = self._parsed(name) if self.has(name) else {}
+            self._understood[name] = self._parse(name) if self.has(name) else {}
         return self._understood[name]
 
     def at(self, name: str, *key: str) -> Any:
@@ -117,7 +117,7 @@ class FolderManifests:
         """The pipelines of the project and the hooks of its commits, as they are written."""
         if "\0elsewhere" not in self._raw:
             names = [".pre-commit-config.yaml", ".gitlab-ci.yml", "tox.ini", "noxfile.py"]
-            kept = _listed(os.path.join(self.folder, ".github", "workflows"))[0]
+            kept = _list_names(os.path.join(self.folder, ".github", "workflows"))[0]
             names += [f".github/workflows/{name}" for name in sorted(kept) if name.endswith((".yml", ".yaml"))]
             self._raw["\0elsewhere"] = b"\n".join(map(self.raw, names[:_MOST_ELSEWHERE]))
         return self._raw["\0elsewhere"]
@@ -143,19 +143,19 @@ class FolderManifests:
         first = name.partition("/")[0]
         return first in self.names or first in self.folders
 
-    def _parsed(self, name: str) -> Mapping[str, Any]:
+    def _parse(self, name: str) -> Mapping[str, Any]:
         raw = self.raw(name)
         if not raw:
             return {}
         try:
             content = _content(name, raw)
         except (ValueError, RecursionError):  # no such text, or nested to overflow the reader
-            self._warn(f"{self.named(name)} cannot be understood, and what it says of checks is not known.")
+            self._warn(f"{self.path_from_top(name)} cannot be understood, and what it says of checks is not known.")
             return {}
         return content if isinstance(content, dict) else {}
 
 
-def _listed(folder: str) -> tuple[frozenset[str], frozenset[str]]:
+def _list_names(folder: str) -> tuple[frozenset[str], frozenset[str]]:
     """The names of files and of folders. Links to files count, links to folders do not: they may lead anywhere."""
     files, folders = set(), set()
     try:
@@ -238,7 +238,7 @@ _LOCKS = {
 }
 
 
-def asked_for(files: FolderManifests) -> dict[str, str]:
+def find_dependencies(files: FolderManifests) -> dict[str, str]:
     """The packages that the project asks for, each with the file that does."""
     found: dict[str, str] = {}
     for text in _texts(files.content(PYPROJECT)):

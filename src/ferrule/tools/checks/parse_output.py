@@ -21,7 +21,7 @@ from ferrule.core.access import within
 from ferrule.system.stream import TerminalRenderer
 from ferrule.tools.checks.outcomes import Check
 from ferrule.tools.lsp.outcomes import Problem, Severity
-from ferrule.tools.skills.skills import shown
+from ferrule.tools.skills.skills import clean_line
 
 
 class CheckDiagnostic(NamedTuple):
@@ -350,19 +350,19 @@ _REFUSED = (
 )
 
 
-def said(at: int, line: str, below: str = "") -> Iterator[CheckDiagnostic]:
+def parse_line(at: int, line: str, below: str = "") -> Iterator[CheckDiagnostic]:
     """What one line complains about, at most one thing; `below` is the next line, which may have its end."""
     for form in _FORMS:
         hit = form(at, line)
         if hit is not None:
             if hit.message:
-                yield hit if hit.code else _continued(hit, line, below)
+                yield hit if hit.code else _join_continuation(hit, line, below)
             return
 
 
-def _continued(hit: CheckDiagnostic, line: str, below: str) -> CheckDiagnostic:
+def _join_continuation(hit: CheckDiagnostic, line: str, below: str) -> CheckDiagnostic:
     """pyright explains itself in further lines and has its rule at the end; mypy folds long lines."""
-    if " - " in line and below[:1].isspace() and _dashed(0, below) is None:
+    if " - " in line and below[:1].isspace() and _match_dash(0, below) is None:
         return hit._replace(code=_split(below.strip(), _LAST_RULE)[1])
     if below[:1].strip() and line.endswith(tuple("abcdefghijklmnopqrstuvwxyz,\"'")):
         rest, code = _split(below, r"(.*?)  \[([a-z][\w-]*)\]")
@@ -371,7 +371,7 @@ def _continued(hit: CheckDiagnostic, line: str, below: str) -> CheckDiagnostic:
     return hit
 
 
-def _bracketed(at: int, line: str) -> CheckDiagnostic | None:
+def _match_brackets(at: int, line: str) -> CheckDiagnostic | None:
     found = _compiled(_BRACKETS).search(line) if "): " in line or ") : " in line else None
     path = line[: found.start()].strip() if found else ""
     if found is None or not path:
@@ -384,7 +384,7 @@ def _bracketed(at: int, line: str) -> CheckDiagnostic | None:
     )
 
 
-def _dashed(at: int, line: str) -> CheckDiagnostic | None:
+def _match_dash(at: int, line: str) -> CheckDiagnostic | None:
     found = _compiled(_DASH).fullmatch(line) if " - " in line else None
     if found is None:
         return None
@@ -393,14 +393,14 @@ def _dashed(at: int, line: str) -> CheckDiagnostic | None:
     return CheckDiagnostic(at, at, found[1], int(found[2]), message, int(found[3]), severity(found[4]), source, code)
 
 
-def _maven(at: int, line: str) -> CheckDiagnostic | None:
+def _match_maven(at: int, line: str) -> CheckDiagnostic | None:
     found = _compiled(_MAVEN).match(line) if line.startswith("[") else None
     if found is None:
         return None
     return CheckDiagnostic(at, at, found[2], int(found[3]), found[5], int(found[4]), severity(found[1]))
 
 
-def _unformatted(at: int, line: str) -> CheckDiagnostic | None:
+def _match_unformatted(at: int, line: str) -> CheckDiagnostic | None:
     if not line.startswith(("would reformat", "Would reformat", "ERROR: ", "Diff in ", "Changed ", "[warn] ")):
         return None
     for pattern, message in _UNFORMATTED:
@@ -411,7 +411,7 @@ def _unformatted(at: int, line: str) -> CheckDiagnostic | None:
     return None
 
 
-def _refused(at: int, line: str) -> CheckDiagnostic | None:
+def _match_refusal(at: int, line: str) -> CheckDiagnostic | None:
     if not line.startswith(("error: cannot", "[error] ", "** (")):
         return None
     for pattern in _REFUSED:
@@ -421,7 +421,7 @@ def _refused(at: int, line: str) -> CheckDiagnostic | None:
     return None
 
 
-def _coloned(at: int, line: str) -> CheckDiagnostic | None:
+def _match_colons(at: int, line: str) -> CheckDiagnostic | None:
     """`path:line:column: message`; what follows the place tells whose it is."""
     found = _compiled(_COLONS).fullmatch(line.rstrip()) if ":" in line else None
     if found is None:
@@ -467,12 +467,12 @@ def _split(text: str, pattern: str) -> tuple[str, str]:
 
 
 _FORMS: tuple[Callable[[int, str], CheckDiagnostic | None], ...] = (
-    _bracketed,
-    _dashed,
-    _maven,
-    _unformatted,
-    _refused,
-    _coloned,
+    _match_brackets,
+    _match_dash,
+    _match_maven,
+    _match_unformatted,
+    _match_refusal,
+    _match_colons,
 )
 
 
@@ -517,10 +517,10 @@ def stacks(lines: Sequence[str], is_own: IsOwn) -> Iterator[CheckDiagnostic]:
                 yield CheckDiagnostic(first, at, *frame[:2], f"{title}: {said}" if said else title, frame[2])
                 title = ""
             elif frame is None:
-                title, said = _heard(lines, at, title, said)
+                title, said = _read_detail(lines, at, title, said)
 
 
-def _heard(lines: Sequence[str], at: int, title: str, said: str) -> tuple[str, str]:
+def _read_detail(lines: Sequence[str], at: int, title: str, said: str) -> tuple[str, str]:
     """What else is known after a line: the rest of the title, or the complaint."""
     line = lines[at].strip()
     if error := _compiled(_TAP_ERROR).fullmatch(lines[at]):
@@ -596,7 +596,7 @@ _READINGS: tuple[tuple[tuple[str, ...], Reading], ...] = (
 def problems(check: Check, output: str, *, root: str) -> tuple[Problem, ...]:
     """What the output of a check complains about, in its order; `root` is the workspace, absolute and real."""
     screen = TerminalRenderer()
-    text = screen.feed(_bounded(output)) + screen.end()
+    text = screen.feed(_truncate(output)) + screen.end()
     places = _Places(root, check.folder)
     lines = [line[:_MOST_LINE_CHARS] for line in text.split("\n")]
     found: dict[tuple[str, int, str], Problem] = {}
@@ -606,9 +606,11 @@ def problems(check: Check, output: str, *, root: str) -> tuple[Problem, ...]:
         path = places.file(hit.path)
         if not path and (not hit.is_sure or not hit.path):
             continue
-        message = shown(hit.message)[:_MOST_MESSAGE_CHARS]
+        message = clean_line(hit.message)[:_MOST_MESSAGE_CHARS]
         source = hit.source or check.name
-        problem = Problem(path or shown(hit.path), hit.line, message, hit.character, hit.severity, source, hit.code)
+        problem = Problem(
+            path or clean_line(hit.path), hit.line, message, hit.character, hit.severity, source, hit.code
+        )
         if message:
             found.setdefault((problem.path, problem.line, message), problem)
         if len(found) >= MOST_PROBLEMS:
@@ -632,10 +634,10 @@ def _hits(text: str, lines: list[str], places: "_Places") -> list[CheckDiagnosti
 def _single(lines: list[str], taken: set[int]) -> Iterator[CheckDiagnostic]:
     for at, line in enumerate(lines):
         if at not in taken and len(line) > 4 and not _ERRORS_FRAME.match(line):
-            yield from said(at, line, lines[at + 1] if at + 1 < len(lines) else "")
+            yield from parse_line(at, line, lines[at + 1] if at + 1 < len(lines) else "")
 
 
-def _bounded(output: str) -> str:
+def _truncate(output: str) -> str:
     """The two ends of an output that is too long: compilers say what counts first, runners of tests last."""
     if len(output) <= MOST_CHARS:
         return output
@@ -657,7 +659,7 @@ class _Places:
         if path not in self._known:
             if len(self._known) >= _MOST_PATHS:
                 return ""
-            self._known[path] = self._found(path.strip().removeprefix("file://"))
+            self._known[path] = self._find_file(path.strip().removeprefix("file://"))
         return self._known[path]
 
     def is_own(self, path: str) -> bool:
@@ -665,7 +667,7 @@ class _Places:
         file = self.file(path)
         return bool(file) and _INSTALLED.isdisjoint(os.path.relpath(file, self._root).split(os.sep))
 
-    def _found(self, path: str) -> str:
+    def _find_file(self, path: str) -> str:
         if not path or not path.isprintable():
             return ""
         for folder in dict.fromkeys((self._folder, self._root)):

@@ -50,7 +50,7 @@ async def review_all(
     async def one(review: Review) -> Checked:
         async with slots:
             board.began(as_check(review, root))
-            checked = await reviewed(review, changed, about, ctx)
+            checked = await run_review(review, changed, about, ctx)
         board.ended(checked)
         return checked
 
@@ -59,7 +59,7 @@ async def review_all(
     return [task.result() for task in tasks]
 
 
-async def reviewed(review: Review, changed: ChangedFiles, about: str, ctx: Context) -> Checked:
+async def run_review(review: Review, changed: ChangedFiles, about: str, ctx: Context) -> Checked:
     """Have it done. What goes wrong with it is its own end and nobody else's."""
     root = ctx.need(Jail).folder
     check, began = as_check(review, root), time.monotonic()
@@ -84,10 +84,10 @@ async def reviewed(review: Review, changed: ChangedFiles, about: str, ctx: Conte
     hidden, unread = len(found) - len(shown), len(issues) - len(found)
     if unread and not shown:
         # What nobody can read may be anything: it has not passed.
-        why = f"{_counted(unread)} of its answer could not be read; it says:"
+        why = f"{_count_noun(unread)} of its answer could not be read; it says:"
         return Checked(check, "stopped", seconds, output=done.text.strip()[:_NOTE_CHARS], why=why)
-    why = f"{_counted(hidden)} of low severity {'are' if hidden != 1 else 'is'} not shown." * bool(hidden)
-    why += " " * bool(why and unread) + f"{_counted(unread)} could not be read." * bool(unread)
+    why = f"{_count_noun(hidden)} of low severity {'are' if hidden != 1 else 'is'} not shown." * bool(hidden)
+    why += " " * bool(why and unread) + f"{_count_noun(unread)} could not be read." * bool(unread)
     return Checked(
         check,
         "failed" if shown else "passed",
@@ -98,7 +98,7 @@ async def reviewed(review: Review, changed: ChangedFiles, about: str, ctx: Conte
     )
 
 
-def _counted(findings: int) -> str:
+def _count_noun(findings: int) -> str:
     return f"{findings} finding{'s' * (findings != 1)}"
 
 
@@ -129,11 +129,11 @@ def _prompt(review: Review, touched: tuple[ChangedFile, ...], changed: ChangedFi
     if changed.why_unknown:
         parts.append(f"{changed.why_unknown} Find the files yourself, and review them as they are now.")
     else:
-        parts += _shown(touched, root)
+        parts += _render_changes(touched, root)
     return "\n\n".join(parts)
 
 
-def _shown(touched: tuple[ChangedFile, ...], root: str) -> Iterator[str]:
+def _render_changes(touched: tuple[ChangedFile, ...], root: str) -> Iterator[str]:
     room, left = _DIFF_CHARS, []
     diffs = []
     for change in touched:

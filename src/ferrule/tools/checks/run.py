@@ -13,7 +13,7 @@ from ferrule.core.tool import Context
 from ferrule.files.jail import Jail
 from ferrule.sandbox.confinement import Confinement
 from ferrule.system.command import Finished
-from ferrule.system.environment import find, reached
+from ferrule.system.environment import describe_limit, find
 from ferrule.system.threads import Threads
 from ferrule.tools.checks.outcomes import Check, Checked, CheckRun, CheckWatch
 from ferrule.tools.lsp.outcomes import Problem
@@ -156,7 +156,7 @@ def is_missing(check: Check, ctx: Context) -> bool:
     return False
 
 
-def missing(check: Check, program: str = "") -> Checked:
+def report_missing(check: Check, program: str = "") -> Checked:
     """What is said of one whose program is not there, or of one that misses another `program`."""
     program = program or check.program
     name = os.path.basename(program)
@@ -169,7 +169,7 @@ def missing(check: Check, program: str = "") -> Checked:
     return Checked(check, "missing", why=f"{program} is not installed, or not on PATH.{how}")
 
 
-async def ran(check: Check, ctx: Context) -> CheckOutput:
+async def run_check(check: Check, ctx: Context) -> CheckOutput:
     """Run it to its end, however long that takes. Cancelling ends all that it has started."""
     began = time.monotonic()
     try:
@@ -191,11 +191,11 @@ async def ran(check: Check, ctx: Context) -> CheckOutput:
         _forget(begun.log)
         raise
     begun.close()
-    finished = begun.running.finished()
+    finished = begun.running.result()
     ended = Checked(check, "passed", time.monotonic() - began, finished.exit_code)
     if finished.exit_code:
         try:
-            ended = await _failed(ended, begun, finished, ctx)
+            ended = await _parse_failure(ended, begun, finished, ctx)
         except BaseException:
             _forget(begun.log)
             raise
@@ -205,7 +205,7 @@ async def ran(check: Check, ctx: Context) -> CheckOutput:
     return CheckOutput(ended, log, is_whole=shown and not finished.missing_chars)
 
 
-async def _failed(ended: Checked, begun: CommandStart, finished: Finished, ctx: Context) -> Checked:
+async def _parse_failure(ended: Checked, begun: CommandStart, finished: Finished, ctx: Context) -> Checked:
     assert finished.exit_code is not None
     text, check = finished.text, ended.check
     problems: tuple[Problem, ...] = ()
@@ -214,10 +214,12 @@ async def _failed(ended: Checked, begun: CommandStart, finished: Finished, ctx: 
         problems = await ctx.need(Threads).run(_problems, check, text, ctx.need(Jail).folder)
     if lacking and not problems:
         # make and its like end with a code of their own where a shell of theirs has not found a program.
-        return missing(check, lacking)._replace(seconds=ended.seconds, exit_code=finished.exit_code, output=_tail(text))
-    why = ctx.need(Confinement).denied(text[-_DENIED_CHARS:], finished.exit_code)
+        return report_missing(check, lacking)._replace(
+            seconds=ended.seconds, exit_code=finished.exit_code, output=_tail(text)
+        )
+    why = ctx.need(Confinement).explain_denial(text[-_DENIED_CHARS:], finished.exit_code)
     why = f"{lacking} was not found. {why}".rstrip() if lacking else why
-    limit = reached(begun.limits, finished.exit_code, text) or ""
+    limit = describe_limit(begun.limits, finished.exit_code, text) or ""
     return ended._replace(
         status="failed",
         problems=problems[:MOST_PROBLEMS],

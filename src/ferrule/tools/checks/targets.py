@@ -79,7 +79,7 @@ class _Book:
         if line and self._left <= 0:
             return
         line = line[:_MOST_LINE_CHARS]
-        needs = [*itertools.islice(needs, _MOST_NEEDS), *(self._called(line) if line else ())]
+        needs = [*itertools.islice(needs, _MOST_NEEDS), *(self._parse_call(line) if line else ())]
         for name in names:
             if name not in self._targets and len(self._targets) >= _MOST_TARGETS:
                 continue
@@ -90,7 +90,7 @@ class _Book:
                 lines.append(line)
                 self._left -= 1
 
-    def _called(self, line: str) -> list[str]:
+    def _parse_call(self, line: str) -> list[str]:
         """The targets of the same file that a line calls."""
         call = self._program.match(line)
         words = line[call.end() :].split() if call else []
@@ -110,7 +110,7 @@ def read_make(text: str) -> dict[str, TargetRecipe]:
     values: dict[str, str] = {}
     names: list[str] = []
     is_defining = False
-    for line in _joined(text):
+    for line in _join_lines(text):
         if is_defining or line.startswith(("define ", "endef")):
             is_defining = line.startswith("define ") or (is_defining and not line.startswith("endef"))
         elif line.startswith("\t"):
@@ -147,9 +147,9 @@ class _Expanding:
         self._left = _MOST_EXPANDED_CHARS
 
     def __call__(self, lines: Iterable[str]) -> tuple[str, ...]:
-        return tuple(map(self._expanded, lines))
+        return tuple(map(self._expand, lines))
 
-    def _expanded(self, line: str) -> str:
+    def _expand(self, line: str) -> str:
         for _ in range(_MOST_ROUNDS):
             if "$" not in line or len(line) > _MOST_LINE_CHARS or self._left <= 0:
                 break
@@ -165,7 +165,7 @@ def read_just(text: str) -> dict[str, TargetRecipe]:
     """The recipes of a justfile that can be run without arguments."""
     book = _Book("just")
     names: list[str] = []
-    for line in _joined(text):
+    for line in _join_lines(text):
         if line[:1] in {" ", "\t"}:
             book.add(names, line=line.strip())
         elif line.strip() and not line.startswith(("#", "[", "set ", "import ", "mod ", "alias ", "export ")):
@@ -225,7 +225,7 @@ def _parts(value: Any) -> Iterator[str]:
             yield one["cmd"][:_MOST_LINE_CHARS]
 
 
-def _joined(text: str) -> Iterator[str]:
+def _join_lines(text: str) -> Iterator[str]:
     """Lines, where one that ends in a backslash goes on in the next."""
     begun = ""
     for line in text.split("\n"):
@@ -304,7 +304,7 @@ def targets(files: FolderManifests) -> Iterator[CheckTarget]:
             if name not in recipes:
                 continue
             below, lines = closure(recipes, name)
-            words = frozenset(word for line in lines for word in does(line))
+            words = frozenset(word for line in lines for word in list_programs(line))
             row = FolderCheck(
                 f"{runner.program} {name}",
                 _KINDS[name],
@@ -318,25 +318,25 @@ def targets(files: FolderManifests) -> Iterator[CheckTarget]:
             )
             is_shown = any(word.partition(" ")[0] in _KNOWN for word in words)
             entered = frozenset(one[1].strip("./") for line in lines for one in _ENTERS.finditer(line))
-            yield CheckTarget(row, name, words, below, is_shown, _made_of(recipes[name], recipes), entered)
+            yield CheckTarget(row, name, words, below, is_shown, _component_targets(recipes[name], recipes), entered)
         taken |= recipes.keys() & _KINDS.keys()
 
 
-def _made_of(recipe: TargetRecipe, recipes: Iterable[str]) -> frozenset[str]:
+def _component_targets(recipe: TargetRecipe, recipes: Iterable[str]) -> frozenset[str]:
     """The targets that a target is made of, where each of them is a check; what makes files is only preparation."""
     works = [
-        line for line in recipe.lines if not _is_said(line) and not re.match(r"[@+-]*(?:\$[({]MAKE[)}]|make)\s", line)
+        line for line in recipe.lines if not _is_echo(line) and not re.match(r"[@+-]*(?:\$[({]MAKE[)}]|make)\s", line)
     ]
     needs = [one for one in recipe.needs if not re.search(r"[/.$]", one)]
     is_made = not works and needs and all(one in _KINDS and one not in _WHOLE and one in recipes for one in needs)
     return frozenset(needs) if is_made else frozenset()
 
 
-def _is_said(line: str) -> bool:
+def _is_echo(line: str) -> bool:
     return all(words[0] in _SAYS for words in _commands(line))
 
 
-def does(line: str) -> Iterator[str]:
+def list_programs(line: str) -> Iterator[str]:
     """What a line runs: `pytest`, `ruff`, `ruff check`, `npm run`, `npm run lint`."""
     for words in _commands(_ENTERS.sub(lambda found: found[0] if found[0].startswith("cd") else "", line)):
         program = os.path.basename(words[0].rstrip(")"))

@@ -14,11 +14,11 @@ from ferrule.core.tool import Args, Context, Tool
 from ferrule.files.jail import Jail
 from ferrule.settings.schema import Settings
 from ferrule.system.threads import Threads
-from ferrule.tools.checks.changes import UNCOMMITTED, ChangedFiles, changes, looks
+from ferrule.tools.checks.changes import UNCOMMITTED, ChangedFiles, changes, command_accesses
 from ferrule.tools.checks.choice import Ahead, CheckSelection, choose
 from ferrule.tools.checks.manifests import ALONE
 from ferrule.tools.checks.outcomes import Check, Checked, CheckRun
-from ferrule.tools.checks.run import Board, CheckOutput, is_missing, missing, ran
+from ferrule.tools.checks.run import Board, CheckOutput, is_missing, report_missing, run_check
 
 _TICK_SECONDS = 1.0
 _PIECE_BYTES = 1 << 20
@@ -82,19 +82,19 @@ class Round:
         return [one for check in checks for one in await self._one(check)]
 
     async def _one(self, check: Check) -> list[Checked]:
-        checked = await self._checked(check)
+        checked = await self._run_check(check)
         self._board.ended(checked)
         return [checked]
 
-    async def _checked(self, check: Check) -> Checked:
+    async def _run_check(self, check: Check) -> Checked:
         if is_missing(check, self._ctx):
-            return missing(check)
+            return report_missing(check)
         if (check.command, check.folder) not in self._let_in:
             return Checked(check, "skipped", why=_CHANGED)
         lock = self._shared.setdefault(check.shares, asyncio.Lock()) if check.shares else contextlib.nullcontext()
         async with lock, self._slots:  # in this order: whoever waits for another check takes no slot
             self._board.began(check)
-            ended = await ran(check, self._ctx)
+            ended = await run_check(check, self._ctx)
             self._ended.append(ended)
         return ended.checked
 
@@ -113,7 +113,7 @@ class Round:
         if path is None:
             return
         try:
-            size = await self._ctx.need(Threads).run(_joined, path, printed)
+            size = await self._ctx.need(Threads).run(_join_logs, path, printed)
         except OSError as error:
             self._ctx.drop_log()
             self._ctx.note(f"The whole outputs could not be kept: {error.strerror}.")
@@ -121,7 +121,7 @@ class Round:
         self._ctx.keep_log(size)
 
 
-def _joined(path: str, printed: Sequence[CheckOutput]) -> int:
+def _join_logs(path: str, printed: Sequence[CheckOutput]) -> int:
     """Write all logs into one. How many bytes it has."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags, 0o600), "wb") as whole:
@@ -157,12 +157,12 @@ class RunChecks(Tool[CheckArgs, CheckRun]):
 
     def access(self, args: CheckArgs, ctx: Context) -> tuple[Access, ...]:
         """All of the folder is read besides: nobody writes there before the reviews have read it."""
-        chosen = choose(args.only, args.path, args.review, ctx, ctx.need(Ahead).looked(ctx.need(Jail)))
+        chosen = choose(args.only, args.path, args.review, ctx, ctx.need(Ahead).discovery_for(ctx.need(Jail)))
         there = [check for check in chosen.checks if not is_missing(check, ctx)]
         lines = [_access(check) for check in there]
         # A rule that denies one of them is told with the name of its check.
         ctx.spelled |= {f"check\0{check.folder}\0{check.command}": check.name for check in there}
-        lines += looks(args.diff or UNCOMMITTED, ctx) if chosen.reviews else []
+        lines += command_accesses(args.diff or UNCOMMITTED, ctx) if chosen.reviews else []
         return (*dict.fromkeys(lines), Access.read(ctx.path(args.path or ".")))
 
     async def run(self, args: CheckArgs, ctx: Context) -> CheckRun:

@@ -87,13 +87,13 @@ def _edit(args: EditArgs, ctx: Context, writer: Writer) -> Edited | Created:
     for note in written.notes:
         ctx.note(note)
     if not done:
-        return _created(path, args.new, after, existed=written.before[path] is not None)
+        return _build_created(path, args.new, after, existed=written.before[path] is not None)
     if not written.entry_id:
         ctx.note("The file reads like this already; nothing was written.")
-    return _edited(path, args, done[0], ctx)
+    return _build_edited(path, args, done[0], ctx)
 
 
-def _created(path: str, text: str, raw: bytes, *, existed: bool) -> Created:
+def _build_created(path: str, text: str, raw: bytes, *, existed: bool) -> Created:
     return Created(
         path,
         existed,
@@ -104,12 +104,12 @@ def _created(path: str, text: str, raw: bytes, *, existed: bool) -> Created:
     )
 
 
-def _edited(path: str, args: EditArgs, replaced: Replaced, ctx: Context) -> Edited:
+def _build_edited(path: str, args: EditArgs, replaced: Replaced, ctx: Context) -> Edited:
     for note in replaced.notes:
         ctx.note(note)
     return Edited(
         path,
-        replaced.diff(ctx.need(Jail).shown(path)),
+        replaced.diff(ctx.need(Jail).display_path(path)),
         replaced.first_line,
         replaced.last_line,
         pieces=((args.old, args.new),),
@@ -142,14 +142,14 @@ class MultiEdit(Tool[MultiEditArgs, Edited]):
         return (Access.write(ctx.path(args.path)),)
 
     async def preview(self, args: MultiEditArgs, ctx: Context) -> Preview:
-        plan = _planned_edits(args, ctx, [])
+        plan = _plan_edits(args, ctx, [])
         return await ctx.need(Threads).run(ctx.need(Writer).preview, [ctx.path(args.path)], plan)
 
     async def run(self, args: MultiEditArgs, ctx: Context) -> Edited:
         return await ctx.need(Threads).finish(_one_edit, args, ctx, ctx.need(Writer))
 
 
-def _planned_edits(args: MultiEditArgs, ctx: Context, done: list[Replaced]) -> Plan:
+def _plan_edits(args: MultiEditArgs, ctx: Context, done: list[Replaced]) -> Plan:
     if not args.edits:
         raise BadArguments(f"{ctx.param('edits')}: is empty; give at least one edit.")
     path, ledger = ctx.path(args.path), ctx.need(Ledger)
@@ -170,7 +170,7 @@ def _pieces(args: MultiEditArgs) -> list[Piece]:
 def _one_edit(args: MultiEditArgs, ctx: Context, writer: Writer) -> Edited:
     path = ctx.path(args.path)
     done: list[Replaced] = []
-    written = writer.apply([path], _planned_edits(args, ctx, done), kind="edit", call_id=ctx.call_id, agreed=ctx.agreed)
+    written = writer.apply([path], _plan_edits(args, ctx, done), kind="edit", call_id=ctx.call_id, agreed=ctx.agreed)
     replaced = done[-1]
     ctx.need(Ledger).saw(path, replaced.raw)
     ctx.track(path, (written.before[path], written.after[path]))
@@ -180,7 +180,7 @@ def _one_edit(args: MultiEditArgs, ctx: Context, writer: Writer) -> Edited:
         ctx.note("The file reads like this already; nothing was written.")
     return Edited(
         path,
-        replaced.diff(ctx.need(Jail).shown(path)),
+        replaced.diff(ctx.need(Jail).display_path(path)),
         replaced.first_line,
         replaced.last_line,
         pieces=tuple((piece.old, piece.new) for piece in _pieces(args)),
@@ -210,7 +210,7 @@ class Write(Tool[WriteArgs, Created]):
         return (Access.write(ctx.path(args.path)),)
 
     async def preview(self, args: WriteArgs, ctx: Context) -> Preview:
-        plan = _planned_write(args, ctx, _text(args, ctx).encode())
+        plan = _plan_write(args, ctx, _text(args, ctx).encode())
         return await ctx.need(Threads).run(ctx.need(Writer).preview, [ctx.path(args.path)], plan)
 
     async def run(self, args: WriteArgs, ctx: Context) -> Created:
@@ -228,7 +228,7 @@ def _text(args: WriteArgs, ctx: Context) -> str:
     return f"{text}\n" if args.final_newline and text and not text.endswith("\n") else text
 
 
-def _planned_write(args: WriteArgs, ctx: Context, raw: bytes) -> Plan:
+def _plan_write(args: WriteArgs, ctx: Context, raw: bytes) -> Plan:
     path, ledger = ctx.path(args.path), ctx.need(Ledger)
 
     def plan(found: Contents) -> Contents:
@@ -243,7 +243,7 @@ def _planned_write(args: WriteArgs, ctx: Context, raw: bytes) -> Plan:
 def _write(args: WriteArgs, ctx: Context, writer: Writer) -> Created:
     path, text = ctx.path(args.path), _text(args, ctx)
     raw = text.encode()
-    written = writer.apply([path], _planned_write(args, ctx, raw), kind="write", call_id=ctx.call_id, agreed=ctx.agreed)
+    written = writer.apply([path], _plan_write(args, ctx, raw), kind="write", call_id=ctx.call_id, agreed=ctx.agreed)
     ctx.track(path, (written.before[path], written.after[path]))
     ctx.need(Ledger).saw(path, raw)
     for note in written.notes:
@@ -275,13 +275,13 @@ class Delete(Tool[DeleteArgs, Deleted]):
         return (Access.write(ctx.path(args.path)),)
 
     async def preview(self, args: DeleteArgs, ctx: Context) -> Preview:
-        return await ctx.need(Threads).run(ctx.need(Writer).preview, [ctx.path(args.path)], _planned_delete(args, ctx))
+        return await ctx.need(Threads).run(ctx.need(Writer).preview, [ctx.path(args.path)], _plan_delete(args, ctx))
 
     async def run(self, args: DeleteArgs, ctx: Context) -> Deleted:
         return await ctx.need(Threads).finish(_delete, args, ctx, ctx.need(Writer))
 
 
-def _planned_delete(args: DeleteArgs, ctx: Context) -> Plan:
+def _plan_delete(args: DeleteArgs, ctx: Context) -> Plan:
     path = ctx.path(args.path)
     ctx.need(Jail).refuse_link(args.path)
 
@@ -295,7 +295,7 @@ def _planned_delete(args: DeleteArgs, ctx: Context) -> Plan:
 
 def _delete(args: DeleteArgs, ctx: Context, writer: Writer) -> Deleted:
     path = ctx.path(args.path)
-    written = writer.apply([path], _planned_delete(args, ctx), kind="delete", call_id=ctx.call_id, agreed=ctx.agreed)
+    written = writer.apply([path], _plan_delete(args, ctx), kind="delete", call_id=ctx.call_id, agreed=ctx.agreed)
     for note in written.notes:
         ctx.note(note)
     ctx.need(Ledger).forget(path)

@@ -24,7 +24,7 @@ from ferrule.files.ledger import Ledger
 from ferrule.files.text import Binary, TextFile, Unencodable, is_binary, parse
 from ferrule.files.transaction import Contents, Writer, read_file
 from ferrule.sandbox.confinement import Confinement
-from ferrule.sandbox.profile import nothing
+from ferrule.sandbox.profile import do_nothing
 from ferrule.system.environment import program_on_path, quiet_environment
 from ferrule.system.folder import describe
 from ferrule.system.roster import Roster
@@ -178,7 +178,7 @@ TABLE: tuple[Formatter, ...] = (
 )
 
 
-def known(path: str) -> tuple[Formatter, ...]:
+def find_formatters(path: str) -> tuple[Formatter, ...]:
     """The formatters that there are for files like this one."""
     ending = os.path.splitext(path)[1].lower()
     return tuple(one for one in TABLE if ending in one.endings)
@@ -191,16 +191,16 @@ def choose(path: str, root: str, read: Reader) -> FormatterChoice | None:
     found = [
         (not mark.sure, distance, place, folder)
         for place, formatter in enumerate(TABLE)
-        if formatter in known(path)
+        if formatter in find_formatters(path)
         for distance, folder in enumerate(folders)
         for mark in formatter.marks
         if project.has(os.path.join(folder, mark.file), mark.key)
     ]
     if found:
         _, _, place, folder = min(found)
-        return _chosen(TABLE[place], folder, path, folders, project)
-    bare = next((one for one in known(path) if not one.looked_for), None)
-    return _chosen(bare, folders[0], path, folders, project) if bare else None
+        return _build_choice(TABLE[place], folder, path, folders, project)
+    bare = next((one for one in find_formatters(path) if not one.looked_for), None)
+    return _build_choice(bare, folders[0], path, folders, project) if bare else None
 
 
 def upwards(folder: str, root: str) -> Iterator[str]:
@@ -213,7 +213,7 @@ def upwards(folder: str, root: str) -> Iterator[str]:
 
 def explain_missing(path: str, root: str) -> str:
     """What was looked for in vain, and what would help."""
-    name, formatters = os.path.basename(path), known(path)
+    name, formatters = os.path.basename(path), find_formatters(path)
     if not formatters:
         endings = " ".join(sorted({ending for one in TABLE for ending in one.endings}))
         return f"No formatter is known for {name}. These endings have one: {endings}."
@@ -224,7 +224,7 @@ def explain_missing(path: str, root: str) -> str:
     )
 
 
-def _chosen(
+def _build_choice(
     formatter: Formatter, folder: str, path: str, folders: tuple[str, ...], project: "_Project"
 ) -> FormatterChoice:
     words = formatter.words
@@ -271,7 +271,7 @@ class _Project:
         if file not in self._contents:
             raw = self._bytes(file) or b""
             self._left -= len(raw)
-            self._contents[file] = _parsed(file, raw) if self._left >= 0 else {}
+            self._contents[file] = _parse_config(file, raw) if self._left >= 0 else {}
         return self._contents[file]
 
     def _bytes(self, file: str) -> bytes | None:
@@ -280,7 +280,7 @@ class _Project:
         return self._raw[file]
 
 
-def _parsed(file: str, raw: bytes) -> Mapping[str, Any]:
+def _parse_config(file: str, raw: bytes) -> Mapping[str, Any]:
     if len(raw) > MOST_BYTES:
         return {}
     try:
@@ -353,16 +353,16 @@ class Format(Tool[FormatArgs, Formatted]):
             )
         file = await threads.run(_read, path, ctx)
         ctx.need(Jail).check(command.folder)
-        answer = await _confined(command, file.text.encode(), path, ctx)
+        answer = await _run_confined(command, file.text.encode(), path, ctx)
         if answer.exit_code and (
-            why := ctx.need(Confinement).denied(answer.stderr.decode(errors="replace"), answer.exit_code)
+            why := ctx.need(Confinement).explain_denial(answer.stderr.decode(errors="replace"), answer.exit_code)
         ):
             ctx.note(why)
         text = _text(answer, file, command.program, path)
         return await threads.finish(_write, command.program, path, file, text, ctx)
 
 
-async def _confined(command: FormatCommand, text: bytes, path: str, ctx: Context) -> Piped:
+async def _run_confined(command: FormatCommand, text: bytes, path: str, ctx: Context) -> Piped:
     """What it answers. It runs as commands do: it, its plug-ins and its settings may come from what they can write."""
     wrapped = await ctx.need(Confinement).wrap(command.argv, cwd=command.folder)
     try:
@@ -378,11 +378,13 @@ async def _confined(command: FormatCommand, text: bytes, path: str, ctx: Context
             descriptors=wrapped.descriptors,
         )
     except OSError as error:
-        raise _failed(path, f"{command.argv[0]} cannot be run in {command.folder}: {describe(error)}.") from error
+        raise _build_failure(
+            path, f"{command.argv[0]} cannot be run in {command.folder}: {describe(error)}."
+        ) from error
     finally:
         for descriptor in wrapped.descriptors:
             os.close(descriptor)
-        if wrapped.done is not nothing:
+        if wrapped.done is not do_nothing:
             await ctx.need(Threads).finish(wrapped.done)
 
 
@@ -455,22 +457,24 @@ def _read(path: str, ctx: Context) -> TextFile:
 def _text(answer: Piped, file: TextFile, program: str, path: str) -> str:
     """The formatted text; nothing that could be half of it or something else."""
     if answer.stopped == "time":
-        raise _failed(path, f"{program} did not finish within {_SECONDS:g} seconds and was stopped.")
+        raise _build_failure(path, f"{program} did not finish within {_SECONDS:g} seconds and was stopped.")
     if answer.stopped == "size":
-        raise _failed(path, f"{program} wrote more than {_MOST_ANSWER_BYTES:,} bytes and was stopped.")
+        raise _build_failure(path, f"{program} wrote more than {_MOST_ANSWER_BYTES:,} bytes and was stopped.")
     if answer.exit_code != 0:
-        raise _failed(path, f"{program} ended with exit code {answer.exit_code}{_complaint(answer.stderr)}")
+        raise _build_failure(path, f"{program} ended with exit code {answer.exit_code}{_complaint(answer.stderr)}")
     if not answer.stdout.strip() and file.text.strip():
-        raise _failed(path, f"{program} answered with nothing for a file that is not empty{_complaint(answer.stderr)}")
+        raise _build_failure(
+            path, f"{program} answered with nothing for a file that is not empty{_complaint(answer.stderr)}"
+        )
     if is_binary(answer.stdout):
-        raise _failed(path, f"{program} answered with something that is not a text.")
+        raise _build_failure(path, f"{program} answered with something that is not a text.")
     try:
         return answer.stdout.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise _failed(path, f"{program} answered with something that is not UTF-8.") from error
+        raise _build_failure(path, f"{program} answered with something that is not UTF-8.") from error
 
 
-def _failed(path: str, why: str) -> ToolFailure:
+def _build_failure(path: str, why: str) -> ToolFailure:
     return ToolFailure(f"{why} Nothing was changed.", code="format-failed", path=path)
 
 
@@ -506,4 +510,4 @@ def _write(program: str, path: str, file: TextFile, text: str, ctx: Context) -> 
     if not written.entry_id:
         return Formatted(path, program, "")
     ctx.track(path, (written.before[path], written.after[path]))
-    return Formatted(path, program, diff(ctx.need(Jail).shown(path), file.text, text))
+    return Formatted(path, program, diff(ctx.need(Jail).display_path(path), file.text, text))

@@ -8,7 +8,7 @@ from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.tool import Args, Context, Preview, Tool
 from ferrule.files.diff import diff
 from ferrule.files.jail import Jail
-from ferrule.files.journal import changed_span
+from ferrule.files.journal import find_changed_span
 from ferrule.files.ledger import Ledger
 from ferrule.files.notebook import AmbiguousCell, BadNotebook, Changed, NoCell, edit_cell
 from ferrule.files.replace import check_read
@@ -73,7 +73,7 @@ def _plan(args: NotebookEditArgs, ctx: Context, done: list[Changed]) -> Plan:
             raise ToolFailure("There is no such notebook.", code="not-found", path=path)
         if args.read_first:
             check_read(raw, path, ledger)
-        done.append(_changed(args, path, raw))
+        done.append(_apply_edit(args, path, raw))
         return {path: done[-1].raw}
 
     return plan
@@ -93,11 +93,11 @@ def _edit(args: NotebookEditArgs, ctx: Context, writer: Writer) -> CellEdited:
         ctx.note("The notebook reads like this already; nothing was written.")
     if changed.dropped:
         ctx.note(f"Code cells have no {' or '.join(changed.dropped)}; the cell lost what it had of them.")
-    shown = _diff(ctx, ctx.need(Jail).shown(path), before, changed, deleted=args.mode == "delete")
+    shown = _diff(ctx, ctx.need(Jail).display_path(path), before, changed, deleted=args.mode == "delete")
     return CellEdited(path, changed.cell_id, args.mode, changed.source, shown)
 
 
-def _changed(args: NotebookEditArgs, path: str, raw: bytes) -> Changed:
+def _apply_edit(args: NotebookEditArgs, path: str, raw: bytes) -> Changed:
     try:
         return edit_cell(raw, cell_id=args.cell_id, source=args.source, cell_type=args.cell_type, mode=args.mode)
     except BadNotebook as error:
@@ -110,7 +110,7 @@ def _changed(args: NotebookEditArgs, path: str, raw: bytes) -> Changed:
 
 def _diff(ctx: Context, shown: str, before: bytes, changed: Changed, *, deleted: bool) -> str:
     """The file's diff, or the cell's source's where that would be too long."""
-    if _changed_bytes(before, changed.raw) <= DIFF_BYTES:
+    if _count_changed_bytes(before, changed.raw) <= DIFF_BYTES:
         return diff(shown, before.decode(), changed.raw.decode())
     after = "" if deleted else changed.source
     if len(changed.before) + len(after) > DIFF_BYTES:
@@ -120,9 +120,9 @@ def _diff(ctx: Context, shown: str, before: bytes, changed: Changed, *, deleted:
     return diff(shown, changed.before, after)
 
 
-def _changed_bytes(before: bytes, after: bytes) -> int:
+def _count_changed_bytes(before: bytes, after: bytes) -> int:
     """How long the lines are that differ, in both files."""
-    start, old, new = changed_span(before, after)
+    start, old, new = find_changed_span(before, after)
     first = before.rfind(b"\n", 0, start) + 1
     return sum(
         (raw.find(b"\n", end) + 1 or len(raw)) - first for raw, end in ((before, start + old), (after, start + new))

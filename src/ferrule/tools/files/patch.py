@@ -35,13 +35,13 @@ class Patch(Tool[PatchArgs, PatchApplied]):
     previews = True
 
     def access(self, args: PatchArgs, ctx: Context) -> tuple[Access, ...]:
-        targets = _targets(_parsed(args, ctx), ctx)
+        targets = _targets(_parse_patch(args, ctx), ctx)
         return tuple(Access.write(path) for target in targets for path in target.paths())
 
     async def preview(self, args: PatchArgs, ctx: Context) -> Preview:
-        targets = _targets(_parsed(args, ctx), ctx)
+        targets = _targets(_parse_patch(args, ctx), ctx)
         paths, plan = _paths(targets), _plan(args, ctx, targets, [])
-        return await ctx.need(Threads).run(ctx.need(Writer).preview, paths, plan, moved=_moved(targets))
+        return await ctx.need(Threads).run(ctx.need(Writer).preview, paths, plan, moved=_map_moves(targets))
 
     async def run(self, args: PatchArgs, ctx: Context) -> PatchApplied:
         return await ctx.need(Threads).finish(_patch, args, ctx, ctx.need(Writer))
@@ -68,7 +68,7 @@ class _PatchOutcome(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def _parsed(args: PatchArgs, ctx: Context) -> Parsed:
+def _parse_patch(args: PatchArgs, ctx: Context) -> Parsed:
     try:
         return parse(args.patch)
     except Malformed as error:
@@ -88,8 +88,8 @@ def _targets(parsed: Parsed, ctx: Context) -> list[_PatchTarget]:
         for path in target.paths():
             if path in named:
                 raise BadArguments(
-                    f"{ctx.param('patch')}: line {section.line}: {ctx.need(Jail).shown(path)} is named a second time, "
-                    f"after line {named[path]}; name each file once, with all of its hunks."
+                    f"{ctx.param('patch')}: line {section.line}: {ctx.need(Jail).display_path(path)} is named a second "
+                    f"time, after line {named[path]}; name each file once, with all of its hunks."
                 )
             named[path] = section.line
         found.append(target)
@@ -113,7 +113,7 @@ def _paths(targets: list[_PatchTarget]) -> list[str]:
     return [path for target in targets for path in target.paths()]
 
 
-def _moved(targets: list[_PatchTarget]) -> dict[str, str]:
+def _map_moves(targets: list[_PatchTarget]) -> dict[str, str]:
     """New path → the one that the file has now."""
     return {target.moved_to: target.path for target in targets if target.moved_to}
 
@@ -134,7 +134,7 @@ def _plan(args: PatchArgs, ctx: Context, targets: list[_PatchTarget], drafts: li
 
 
 def _patch(args: PatchArgs, ctx: Context, writer: Writer) -> PatchApplied:
-    parsed = _parsed(args, ctx)
+    parsed = _parse_patch(args, ctx)
     targets = _targets(parsed, ctx)
     drafts: list[_PatchOutcome] = []
     written = writer.apply(
@@ -142,7 +142,7 @@ def _patch(args: PatchArgs, ctx: Context, writer: Writer) -> PatchApplied:
         _plan(args, ctx, targets, drafts),
         kind="patch",
         call_id=ctx.call_id,
-        moved=_moved(targets),
+        moved=_map_moves(targets),
         agreed=ctx.agreed,
     )
     ledger = ctx.need(Ledger)
@@ -168,7 +168,7 @@ def _patch(args: PatchArgs, ctx: Context, writer: Writer) -> PatchApplied:
 def _draft(target: _PatchTarget, found: Contents, ctx: Context) -> _PatchOutcome:
     """What the section makes of the file as it is; raises where that is not clear."""
     section, path, goal = target
-    shown, raw = ctx.need(Jail).shown(path), found[path]
+    shown, raw = ctx.need(Jail).display_path(path), found[path]
     taken = path if section.kind == "add" else goal
     if raw is None and section.kind != "add":
         raise ToolFailure(
@@ -179,39 +179,39 @@ def _draft(target: _PatchTarget, found: Contents, ctx: Context) -> _PatchOutcome
     if taken is not None and found[taken] is not None:
         how = "Update it instead" if section.kind == "add" else "Choose another name, or delete it before"
         raise ToolFailure(
-            f"{ctx.need(Jail).shown(taken)} exists already (line {section.line} of the patch). Nothing was changed. "
-            f"{how}.",
+            f"{ctx.need(Jail).display_path(taken)} exists already (line {section.line} of the patch). Nothing was "
+            f"changed. {how}.",
             code="exists",
             path=taken,
         )
     if raw is None:
-        return _added(section, path, shown)
+        return _draft_addition(section, path, shown)
     if section.kind == "delete":
-        return _PatchOutcome(None, _deletion(raw, shown))
+        return _PatchOutcome(None, _draft_deletion(raw, shown))
     same = (f"{shown} was to be moved to itself; it stays where it is.",) if section.moved_to and not goal else ()
     if not section.hunks:
         return _PatchOutcome(raw, "", same)
-    draft = _updated(target, raw, ctx)
+    draft = _draft_update(target, raw, ctx)
     return draft._replace(notes=same + draft.notes)
 
 
-def _added(section: Section, path: str, shown: str) -> _PatchOutcome:
+def _draft_addition(section: Section, path: str, shown: str) -> _PatchOutcome:
     text = "".join(f"{line}\n" for line in section.lines)
     empty = () if section.lines else (f"{shown} is empty: the patch has no lines for it.",)
-    return _PatchOutcome(_spliced(_NEW, (Splice(0, 0, text),), path, shown), diff(shown, None, text), empty)
+    return _PatchOutcome(_splice(_NEW, (Splice(0, 0, text),), path, shown), diff(shown, None, text), empty)
 
 
-def _deletion(raw: bytes, shown: str) -> str:
+def _draft_deletion(raw: bytes, shown: str) -> str:
     try:
         return diff(shown, textfile.parse(raw).text, None)
     except Binary:
         return f"Binary files a/{shown} and /dev/null differ\n"
 
 
-def _updated(target: _PatchTarget, raw: bytes, ctx: Context) -> _PatchOutcome:
+def _draft_update(target: _PatchTarget, raw: bytes, ctx: Context) -> _PatchOutcome:
     section, path, goal = target
     jail, stale = ctx.need(Jail), ctx.need(Ledger).stale(path, raw)
-    shown = jail.shown(path)
+    shown = jail.display_path(path)
     try:
         file = textfile.parse(raw)
     except Binary as error:
@@ -226,7 +226,7 @@ def _updated(target: _PatchTarget, raw: bytes, ctx: Context) -> _PatchOutcome:
         code = "ambiguous" if placed.reason in ("ambiguous", "nowhere") else "no-match"
         report = explain_unplaced(file, placed, changed_since_read=stale)
         raise ToolFailure(f"{shown}: {report}", code=code, path=path, count=len(placed.lines))
-    after = _spliced(file, placed.splices, path, shown)
+    after = _splice(file, placed.splices, path, shown)
     notes = []
     if placed.loose:
         rungs = " and ".join(dict.fromkeys(rung for _, rung in placed.loose))
@@ -235,10 +235,12 @@ def _updated(target: _PatchTarget, raw: bytes, ctx: Context) -> _PatchOutcome:
         notes.append(f"{shown}: {hunks} of the patch matched loosely ({rungs}).")
     if file.encoding not in ("utf-8", "ascii"):
         notes.append(f"{shown} is encoded as {file.encoding}, and still is.")
-    return _PatchOutcome(after, diff_of_splices(jail.shown(goal or path), file.text, placed.splices), tuple(notes))
+    return _PatchOutcome(
+        after, diff_of_splices(jail.display_path(goal or path), file.text, placed.splices), tuple(notes)
+    )
 
 
-def _spliced(file: TextFile, splices: tuple[Splice, ...], path: str, shown: str) -> bytes:
+def _splice(file: TextFile, splices: tuple[Splice, ...], path: str, shown: str) -> bytes:
     try:
         return textfile.splice(file, splices)
     except Unencodable as error:

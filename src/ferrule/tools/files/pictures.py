@@ -20,7 +20,7 @@ PICTURE_BYTES = 7_500_000
 """Of all pictures in a notebook that are shown together: they must fit into one turn of a model."""
 
 
-async def decoded(
+async def decode_content(
     kind: "Kind", path: str, raw: bytes, wanted: "ReadArgs", ctx: Context
 ) -> Picture | ReadDocument | Notebook:
     """The content as an outcome. Raises `ToolFailure` for what cannot be decoded within the limits."""
@@ -78,7 +78,7 @@ async def _with_pictures(notebook: Notebook) -> Notebook:
     fitted: dict[int, CellOutput] = {}
     room = PICTURE_BYTES
     for at, output in enumerate(drawn):
-        fitted[id(output)] = shown = await _fitted(output, room if at < MOST_PICTURES else 0)
+        fitted[id(output)] = shown = await _fit_output(output, room if at < MOST_PICTURES else 0)
         room -= len(shown.picture.data) if shown.picture is not None else 0
     cells = (
         cell._replace(outputs=tuple(fitted.get(id(output), output) for output in cell.outputs))
@@ -87,7 +87,7 @@ async def _with_pictures(notebook: Notebook) -> Notebook:
     return notebook._replace(cells=tuple(cells))
 
 
-async def _fitted(output: CellOutput, room: int) -> CellOutput:
+async def _fit_output(output: CellOutput, room: int) -> CellOutput:
     from ferrule.documents.formats import BadPicture, fit  # for notebooks with pictures
 
     assert output.picture is not None

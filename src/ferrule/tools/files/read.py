@@ -98,13 +98,13 @@ class Read(Tool[ReadArgs, Outcome]):
             found = await ctx.need(Threads).run(_read, place, args, ctx)
         except ToolFailure as failure:
             # Whoever is told to read it first is told this too.
-            ctx.need(Ledger).missed(place.path, failure.message)
+            ctx.need(Ledger).record_failure(place.path, failure.message)
             raise
         if not isinstance(found, _Undecoded):
             return found
-        from ferrule.tools.files.pictures import decoded  # for formats that are not text
+        from ferrule.tools.files.pictures import decode_content  # for formats that are not text
 
-        return await decoded(found.kind, place.path, found.raw, args, ctx)
+        return await decode_content(found.kind, place.path, found.raw, args, ctx)
 
 
 class _Undecoded(NamedTuple):
@@ -201,12 +201,12 @@ def _text(descriptor: int, path: str, size: int, args: ReadArgs, ctx: Context) -
         raw = read_all(descriptor, max(WHOLE_BYTES, size))
         ledger = ctx.need(Ledger)
         window = window_of(raw, first, last, line_bytes=args.line_bytes)
-        if args.mention_unchanged and ledger.shown(path, raw, (args.offset, args.limit)):
+        if args.mention_unchanged and ledger.mark_shown(path, raw, (args.offset, args.limit)):
             return Unread(path, "unchanged", size)
         ledger.saw(path, raw)
     if args.mode == "indentation":
         window = _block(window, raw, args, ctx)
-    return _bounded(path, window, args, ctx, final_newline=raw.endswith((b"\n", b"\r")))
+    return _truncate(path, window, args, ctx, final_newline=raw.endswith((b"\n", b"\r")))
 
 
 def _block(window: Window, raw: bytes, args: ReadArgs, ctx: Context) -> Window:
@@ -241,7 +241,7 @@ def _wrong(wanted: IndentationBlock, anchor: int, total: int) -> str:
     return f"the file has {total} lines; line {anchor} is past its end." if anchor > total else ""
 
 
-def _bounded(path: str, window: Window, args: ReadArgs, ctx: Context, *, final_newline: bool) -> FileText:
+def _truncate(path: str, window: Window, args: ReadArgs, ctx: Context, *, final_newline: bool) -> FileText:
     """As many whole lines as fit, and a note about what was left out."""
     lines, clipped = window.lines, set(window.clipped)
     if args.line_chars is not None:

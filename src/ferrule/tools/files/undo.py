@@ -37,20 +37,20 @@ class UndoEdit(Tool[UndoEditArgs, Restored]):
 
     async def preview(self, args: UndoEditArgs, ctx: Context) -> Preview:
         undo = ctx.need(Undo)
-        return await ctx.need(Threads).run(undo.preview, ctx.path(args.path), _allowed(undo, ctx))
+        return await ctx.need(Threads).run(undo.preview, ctx.path(args.path), _build_filter(undo, ctx))
 
     async def run(self, args: UndoEditArgs, ctx: Context) -> Restored:
         undo = ctx.need(Undo)
-        done = await ctx.need(Threads).finish(undo.back, ctx.path(args.path), _allowed(undo, ctx), ctx.agreed)
+        done = await ctx.need(Threads).finish(undo.undo_last, ctx.path(args.path), _build_filter(undo, ctx), ctx.agreed)
         ctx.need(Ledger).follow(done.after)
         for changed in done.after:
             ctx.track(changed, (done.before[changed], done.after[changed]))
         jail = ctx.need(Jail)
-        diffs = [difference(jail.shown(one), done.before[one], done.after[one]) for one in done.after]
+        diffs = [difference(jail.display_path(one), done.before[one], done.after[one]) for one in done.after]
         return Restored(tuple(done.after), "\n".join(text.rstrip("\n") for text in diffs if text))
 
 
-def _allowed(undo: Undo, ctx: Context) -> Callable[[JournalEntry], bool]:
+def _build_filter(undo: Undo, ctx: Context) -> Callable[[JournalEntry], bool]:
     """Other calls may have gone back further since this one was let in."""
     permitted = {access.key for access in ctx.touches if access.mode == "write"}
     return lambda entry: undo.is_own(entry) or permitted.issuperset(entry.paths)

@@ -103,7 +103,7 @@ def outline(answer: Any, most: int) -> tuple[tuple[OutlineRow, ...], int]:
     rows: list[OutlineRow] = []
     more = seen = 0
     # A stack instead of a recursion: the depth is the server's choice.
-    waiting: list[tuple[int, Mapping[str, Any]]] = [(0, one) for one in reversed(_ordered(answer))]
+    waiting: list[tuple[int, Mapping[str, Any]]] = [(0, one) for one in reversed(_sort_rows(answer))]
     while waiting and seen < MOST_TOLD:
         depth, one = waiting.pop()
         seen += 1
@@ -115,7 +115,7 @@ def outline(answer: Any, most: int) -> tuple[tuple[OutlineRow, ...], int]:
             more += 1
         if isinstance(one.get("children"), list):
             deeper = min(depth + 1, _DEEPEST)
-            waiting += [(deeper, child) for child in reversed(_ordered(one["children"]))]
+            waiting += [(deeper, child) for child in reversed(_sort_rows(one["children"]))]
     return tuple(rows), more + len(waiting)
 
 
@@ -127,11 +127,11 @@ def hover(answer: Any) -> str:
         raise _nonsense()
     contents = answer.get("contents")
     pieces = contents[:MOST_TOLD] if isinstance(contents, list) else [contents]
-    said = (_marked(piece) for piece in pieces)
+    said = (_render_markup(piece) for piece in pieces)
     return "\n\n".join(piece for piece in said if piece)
 
 
-def _marked(piece: Any) -> str:
+def _render_markup(piece: Any) -> str:
     if isinstance(piece, str):
         return piece.strip()
     value = _mapping(piece).get("value")
@@ -164,7 +164,7 @@ def _item(one: Mapping[str, Any]) -> ServerLocation | None:
     return ServerLocation(uri, line, unit, _kind(one), name, item=one)
 
 
-def _ordered(answer: Any) -> list[Mapping[str, Any]]:
+def _sort_rows(answer: Any) -> list[Mapping[str, Any]]:
     return sorted(_rows(answer), key=_first)
 
 
@@ -335,28 +335,28 @@ class IdentifierSpan(NamedTuple):
 def point(path: str, rows: Sequence[str], line: int, character: int, ctx: Context) -> Pointed:
     """The name at a position, or the nearest on its line; wrong positions and lines without a name are failures."""
     if not 1 <= line <= len(rows):
-        shown = ctx.need(Jail).shown(path)
+        shown = ctx.need(Jail).display_path(path)
         has = f"{len(rows)} line" + "s" * (len(rows) != 1)
         raise BadArguments(f"{ctx.param('line')}: {line} is not a line of {shown}, which has {has}.")
     row = rows[line - 1]
     if not 1 <= character <= len(row) + 1:
-        shown = ctx.need(Jail).shown(path)
+        shown = ctx.need(Jail).display_path(path)
         raise BadArguments(
             f"{ctx.param('character')}: {character} is not in line {line} of {shown}, which has {len(row)} characters:"
-            f" {shortened(row)!r}"
+            f" {truncate_line(row)!r}"
         )
     word = nearest(row, character - 1)
     if word is None:
-        shown = ctx.need(Jail).shown(path)
+        shown = ctx.need(Jail).display_path(path)
         raise ToolFailure(
-            f"There is no name on line {line} of {shown}: {shortened(row)!r}. Point at a name.", code="no-name"
+            f"There is no name on line {line} of {shown}: {truncate_line(row)!r}. Point at a name.", code="no-name"
         )
     if word.start <= character - 1 < word.end:
         return Pointed(line, character, word.text)
     start = word.start + 1
     if word.end == character - 1:  # right behind it, where a cursor would stand
         return Pointed(line, start, word.text)
-    shown = ctx.need(Jail).shown(path)
+    shown = ctx.need(Jail).display_path(path)
     snapped = f"There is no name at {shown}:{line}:{character}; `{word.text}` at character {start} was taken."
     return Pointed(line, start, word.text, snapped)
 
@@ -399,7 +399,7 @@ def _is_part(character: str) -> bool:
     return character == "$" or f"a{character}".isidentifier()
 
 
-def shortened(row: str) -> str:
+def truncate_line(row: str) -> str:
     """A line of code as it is shown: without the blanks around it, and not too long."""
     bare = row.strip()
     return bare if len(bare) <= _LINE_CHARS else bare[:_LINE_CHARS] + "…"
@@ -517,11 +517,11 @@ class OccurrenceResolver:
     async def _resolve(self, told: Iterable[ServerLocation]) -> None:
         new = {one.uri for one in told} - self._paths.keys()
         if len(new) <= _FEW:  # sooner done than handed to a thread
-            self._paths |= {uri: self._resolved(uri) for uri in new}
+            self._paths |= {uri: self._resolve_uri(uri) for uri in new}
         else:
-            self._paths |= await self._threads.run(lambda: {uri: self._resolved(uri) for uri in new})
+            self._paths |= await self._threads.run(lambda: {uri: self._resolve_uri(uri) for uri in new})
 
-    def _resolved(self, uri: str) -> tuple[str | None, bool, bool] | None:
+    def _resolve_uri(self, uri: str) -> tuple[str | None, bool, bool] | None:
         try:
             spelled = path_of(uri)
             if spelled is None:
@@ -529,7 +529,7 @@ class OccurrenceResolver:
             real = self._jail.real(spelled)
         except (FerruleError, UnicodeError):
             return None, False, False  # a path that no file can have
-        if self._guard.secret(real) or self._guard.secret(self._jail.spelled(spelled)):
+        if self._guard.secret(real) or self._guard.secret(self._jail.lexical_path(spelled)):
             return None
         is_inside = self._jail.holds(real) and not self._jail.in_own_tmp(real)  # servers keep copies of libraries there
         # What a confined server keeps for itself lies where nobody else has anything.
@@ -547,7 +547,7 @@ class OccurrenceResolver:
             if real is None
             else os.path.basename(real)
             if is_own
-            else self._jail.shown(real)
+            else self._jail.display_path(real)
         )
         return Occurrence(
             _one_line(path),
@@ -569,11 +569,11 @@ class OccurrenceResolver:
             near = words(rows[number - 1][begin : begin + NEAR_CHARS])
             found = next((word for word in near if word.text == name), None)
             if found is not None:
-                return number, begin + found.start + 1, shortened(rows[number - 1])
-        return line, character, shortened(rows[line - 1])
+                return number, begin + found.start + 1, truncate_line(rows[number - 1])
+        return line, character, truncate_line(rows[line - 1])
 
     def _site(self, path: str, line: int, unit: int) -> Site:
-        return Site(_one_line(self._jail.shown(path)), *self._line(path, line, unit))
+        return Site(_one_line(self._jail.display_path(path)), *self._line(path, line, unit))
 
     def _line(self, path: str | None, line: int, unit: int) -> tuple[int, int, str]:
         """The line, the character and the code of a position; only files of the workspace are looked into."""
@@ -588,7 +588,7 @@ class OccurrenceResolver:
             number, character = line + 1, from_server(rows[line], {"line": 0, "character": unit}, self._encoding)[1]
         else:
             return line + 1, 0, ""  # the file has changed, or was not read
-        return number, character, shortened(rows[number - 1]) if number <= len(rows) else ""
+        return number, character, truncate_line(rows[number - 1]) if number <= len(rows) else ""
 
     async def _read(self, path: str | None) -> None:
         if path and path not in self._files:

@@ -18,7 +18,7 @@ from ferrule.files.diff import DiffChange, changes
 from ferrule.files.jail import Jail
 from ferrule.files.text import Binary, TextLines, parse
 from ferrule.settings.schema import LspSettings
-from ferrule.system.stream import stripped
+from ferrule.system.stream import strip_controls
 from ferrule.tools.lsp.documents import Encoding, Layout, without_quoted
 from ferrule.tools.lsp.life import PULL
 from ferrule.tools.lsp.outcomes import Problem, Severity
@@ -52,10 +52,10 @@ def problems(
     found = [one for one in (_problem(path, one, where, source) for one in every) if one is not None]
     if hides:
         found = [one._replace(message=without_quoted(one.message, text)) for one in found]
-    return ordered(found)
+    return sort_problems(found)
 
 
-def ordered(found: Iterable[Problem]) -> tuple[Problem, ...]:
+def sort_problems(found: Iterable[Problem]) -> tuple[Problem, ...]:
     """Errors first, then warnings and the rest; those of one kind by their place."""
     return tuple(
         sorted(found, key=lambda one: (SEVERITIES.index(one.severity), one.path, one.line, one.character, one.message))
@@ -115,7 +115,7 @@ def _without_asides(text: str) -> str:
 
 
 def _one_line(text: str, most: int) -> str:
-    line = " ".join(stripped(re.sub(_ESCAPES, "", text).replace("\r", "\n")).split())
+    line = " ".join(strip_controls(re.sub(_ESCAPES, "", text).replace("\r", "\n")).split())
     # Half of a surrogate pair cannot be written down.
     line = line.encode(errors="replace").decode()
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
@@ -144,25 +144,25 @@ def news(old: Sequence[Problem], new: Sequence[Problem], old_text: str, new_text
     A problem is the old one if it says the same of the same line, wherever that line is now; of the same words
     elsewhere; or of a line that was rewritten, among those that came in its place.
     """
-    said = {_saying(one) for one in old}
-    if not any(_saying(one) in said for one in new):
+    said = {_message_key(one) for one in old}
+    if not any(_message_key(one) in said for one in new):
         return tuple(new)
     before, after = TextLines(old_text).flats, TextLines(new_text).flats
     moved = changes(before, after)
     gone, left = dict.fromkeys(range(len(old))), list(range(len(new)))
     ways: tuple[tuple[_Where, _Where], ...] = (
-        (lambda line: _carried(line, moved), lambda line: line),
+        (lambda line: _map_line(line, moved), lambda line: line),
         (lambda line: _words(before, line), lambda line: _words(after, line)),
-        (lambda line: _rewritten(line, moved), lambda line: _written(line, moved)),
+        (lambda line: _find_old_change(line, moved), lambda line: _find_new_change(line, moved)),
     )
     for then, now in ways:
         waiting: dict[Hashable, list[int]] = defaultdict(list)
         for at in reversed(gone):
             if (where := then(old[at].line)) is not None:
-                waiting[_saying(old[at]), where].append(at)
+                waiting[_message_key(old[at]), where].append(at)
         still = []
         for at in left:
-            partners = waiting.get((_saying(new[at]), now(new[at].line)))
+            partners = waiting.get((_message_key(new[at]), now(new[at].line)))
             if partners:
                 del gone[partners.pop()]
             else:
@@ -171,12 +171,12 @@ def news(old: Sequence[Problem], new: Sequence[Problem], old_text: str, new_text
     return tuple(new[at] for at in left)
 
 
-def _saying(one: Problem) -> Hashable:
+def _message_key(one: Problem) -> Hashable:
     """What it says, wherever it is. Some name lines in their messages, and those move too."""
     return (re.sub(_NUMBERED, r"\1\2", one.message), one.code, one.source)
 
 
-def _carried(line: int, moved: Sequence[DiffChange]) -> int | None:
+def _map_line(line: int, moved: Sequence[DiffChange]) -> int | None:
     """The number of an old line now; None where it was rewritten."""
     at = bisect_right(moved, line - 1, key=lambda change: change.start) - 1
     if at < 0:
@@ -189,13 +189,13 @@ def _words(lines: Sequence[str], line: int) -> str | None:
     return lines[line - 1].strip() if 0 < line <= len(lines) else None
 
 
-def _rewritten(line: int, moved: Sequence[DiffChange]) -> int | None:
+def _find_old_change(line: int, moved: Sequence[DiffChange]) -> int | None:
     """The change that took an old line away."""
     at = bisect_right(moved, line - 1, key=lambda change: change.start) - 1
     return at if at >= 0 and line - 1 < moved[at].end else None
 
 
-def _written(line: int, moved: Sequence[DiffChange]) -> int | None:
+def _find_new_change(line: int, moved: Sequence[DiffChange]) -> int | None:
     """The change that brought a new line."""
     at = bisect_right(moved, line - 1, key=lambda change: change.new_start) - 1
     return at if at >= 0 and line - 1 < moved[at].new_end else None
@@ -261,7 +261,7 @@ class Noticing:
 
         What else the calls change is compared with what the servers had open.
         """
-        running = self._servers.running()
+        running = self._servers.list_running()
         if not running:
             return None
         for server in running:
@@ -298,7 +298,7 @@ class Noticing:
         except TimeoutError:
             pass  # what is known by now is told
         finally:
-            for server in self._servers.running():
+            for server in self._servers.list_running():
                 self._tell(server, paths, told)
         return {path: notes[path] for path in paths if path in notes}
 
@@ -324,7 +324,7 @@ class Noticing:
         """Have it know which files were changed, once."""
         if server not in told:
             told.add(server)
-            server.touched(paths)
+            server.touch(paths)
 
     async def _compare(
         self,
@@ -423,7 +423,7 @@ class Noticing:
             rows += [f"New errors after the edit ({server.name}):", *map(_row, here)]
         if there:
             rows.append(f"New errors in other files after the edit ({server.name}):")
-            rows += [f"  {self._jail.shown(one.path)}:{_row(one).lstrip()}" for one in there]
+            rows += [f"  {self._jail.display_path(one.path)}:{_row(one).lstrip()}" for one in there]
         more = len(own) + len(elsewhere) - len(here) - len(there)
         return "\n".join([*rows, *[f"  and {more} more"] * (more > 0)])
 

@@ -58,28 +58,30 @@ def rows(
 ) -> tuple[LanguageServerEntry, ...]:
     """All rows, those of the settings first; without those that are disabled there."""
     by_name = {row.name: row for row in known}
-    named = [_changed(by_name.get(name), name, wanted) for name, wanted in servers.items() if not wanted.disabled]
+    named = [
+        _apply_settings(by_name.get(name), name, wanted) for name, wanted in servers.items() if not wanted.disabled
+    ]
     return (*named, *(row for row in known if row.name not in servers))
 
 
-def _changed(row: LanguageServerEntry | None, name: str, wanted: LanguageServer) -> LanguageServerEntry:
+def _apply_settings(row: LanguageServerEntry | None, name: str, wanted: LanguageServer) -> LanguageServerEntry:
     row = row or LanguageServerEntry(name, name, (), {})
     language = wanted.language or (next(iter(row.languages.values()), "") or name)
-    endings = {_ending(one): row.languages.get(_ending(one), language) for one in wanted.endings}
+    endings = {_normalize_suffix(one): row.languages.get(_normalize_suffix(one), language) for one in wanted.endings}
     return row._replace(
         program=os.path.expanduser(wanted.command) or row.program,
         args=row.args if wanted.args is None else wanted.args,
         languages=endings or (dict.fromkeys(row.languages, language) if wanted.language else row.languages),
         markers=wanted.markers or row.markers,
-        options=merged(row.options, wanted.options),
-        configuration=merged(row.configuration, wanted.configuration),
+        options=merge_tables(row.options, wanted.options),
+        configuration=merge_tables(row.configuration, wanted.configuration),
         env={**row.env, **wanted.env},
         least_version=0 if wanted.command else row.least_version,
         is_named=True,
     )
 
 
-def _ending(written: str) -> str:
+def _normalize_suffix(written: str) -> str:
     """`py`, `.py` and `*.py` are the same ending; a name with a capital letter is the whole name of a file."""
     written = written.removeprefix("*")
     if written[:1].isupper():
@@ -87,12 +89,12 @@ def _ending(written: str) -> str:
     return (written if written.startswith(".") else f".{written}").lower()
 
 
-def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def merge_tables(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """What stands above wins, table by table."""
     found = dict(below)
     for key, value in above.items():
         old = found.get(key)
-        found[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        found[key] = merge_tables(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
     return found
 
 

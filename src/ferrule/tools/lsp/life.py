@@ -55,7 +55,7 @@ CAPABILITIES: dict[str, Any] = {
 """What this side can do."""
 
 
-def greeting(row: LanguageServerEntry, root: str) -> dict[str, Any]:
+def initialize_params(row: LanguageServerEntry, root: str) -> dict[str, Any]:
     """The parameters of the first question."""
     return {
         # Where it is confined it does not see this process, and would take it for dead.
@@ -92,7 +92,7 @@ _PROVIDED = {
 """Methods whose capability has another name than they have."""
 
 
-def provided(capabilities: Mapping[str, Any], method: str) -> bool:
+def has_capability(capabilities: Mapping[str, Any], method: str) -> bool:
     """Did it say at its start that it can do this?"""
     name = _PROVIDED.get(method) or f"{method.rpartition('/')[2]}Provider"
     said = capabilities.get(name)
@@ -199,7 +199,7 @@ class Published:
         kept = self._results.get(path)
         return kept[0] if kept else None
 
-    def pulled(self, path: str, answer: Any) -> list[dict[str, Any]] | None:
+    def put_answer(self, path: str, answer: Any) -> list[dict[str, Any]] | None:
         """What an answer says about the document; what it says about others is kept."""
         if not isinstance(answer, dict):
             return None
@@ -300,7 +300,7 @@ class Life:
         self._idle = asyncio.Event()
         self._idle.set()
         self._process: ServerProcess | None = None
-        self._peer = LspPeer(self._send, self._answer, self._told)
+        self._peer = LspPeer(self._send, self._answer, self._on_notification)
 
     @property
     def why(self) -> str:
@@ -330,7 +330,7 @@ class Life:
             raise
         self.pid = self._process.pid
         try:
-            answer = await self._peer.ask("initialize", greeting(self._row, self._root), seconds=seconds)
+            answer = await self._peer.ask("initialize", initialize_params(self._row, self._root), seconds=seconds)
             if not isinstance(answer, dict) or not isinstance(answer.get("capabilities", {}), dict):
                 self._peer.fail("answered its first question with something else than its capabilities")
                 raise self.failure
@@ -360,7 +360,7 @@ class Life:
 
     def can(self, method: str) -> bool:
         """Can it do this, by what it said at its start or registered later?"""
-        if provided(self.capabilities, method):
+        if has_capability(self.capabilities, method):
             return True
         if method.startswith("callHierarchy/"):
             method = "textDocument/prepareCallHierarchy"
@@ -384,9 +384,9 @@ class Life:
         """Raises Gone."""
         self._peer.tell(method, params)
 
-    def gathered(self) -> contextlib.AbstractContextManager[None]:
+    def batch(self) -> contextlib.AbstractContextManager[None]:
         """What it is told in here reaches it at once."""
-        return self._peer.gathered()
+        return self._peer.batch()
 
     async def rest(self, seconds: float) -> None:
         """Wait until it is busy with nothing, or for so long."""
@@ -427,7 +427,7 @@ class Life:
         self._peer.fail(why)
         self.published.end(why)
 
-    def _told(self, method: str, params: Any) -> None:
+    def _on_notification(self, method: str, params: Any) -> None:
         """What has not the form that it should is no reason to give up on the rest."""
         with contextlib.suppress(TypeError, KeyError, ValueError, AttributeError):
             if method == "textDocument/publishDiagnostics":

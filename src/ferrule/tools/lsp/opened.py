@@ -195,9 +195,9 @@ class Opened:
         for other, document in list(self._documents.items()):
             if other != path and document.signature is not None and signature(other) != document.signature:
                 others[other] = await self._read_or_none(other)
-        stirred = await self._stirred(life, looks=looks and given is None)
+        stirred = await self._find_changes(life, looks=looks and given is None)
         # From here on nothing waits: two callers cannot get into each other's way.
-        with life.gathered():
+        with life.batch():
             if self._life is not life:
                 self._open_again(life)
             changed: dict[str, int] = {}
@@ -207,7 +207,7 @@ class Opened:
             self._tell_touched(life, stirred | changed)
         return document
 
-    async def _stirred(self, life: Life, *, looks: bool) -> dict[str, int]:
+    async def _find_changes(self, life: Life, *, looks: bool) -> dict[str, int]:
         """What changed in the project since it was looked through last: now, where some folder of it was touched."""
         if looks:
             self._look_at_expected()

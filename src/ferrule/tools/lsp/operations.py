@@ -89,34 +89,34 @@ class Inquiry(NamedTuple):
                 self.proven[self.server] = self.server.pid
         return answer
 
-    def showing(self) -> OccurrenceResolver:
+    def build_resolver(self) -> OccurrenceResolver:
         known = (self.document, self.source)
         return OccurrenceResolver(self.ctx, self.server.encoding, self.sources, known, owner=self.server.name)
 
-    async def shown(
+    async def resolve_places(
         self, told: Sequence[ServerLocation], showing: OccurrenceResolver | None = None, **how: Any
     ) -> Occurrences:
         """Places as the session may see them."""
-        found = await (showing or self.showing()).places(told, **how)
+        found = await (showing or self.build_resolver()).places(told, **how)
         if found.is_partial:
             self.ctx.note(LEFT_OUT)
         return Occurrences(self.asked, found.places, found.more, more_sites=found.more_sites)
 
 
 async def _definition(inquiry: Inquiry) -> Outcome:
-    return await inquiry.shown(answers.places(await inquiry.ask(_DEFINITION)))
+    return await inquiry.resolve_places(answers.places(await inquiry.ask(_DEFINITION)))
 
 
 async def _implementation(inquiry: Inquiry) -> Outcome:
-    return await inquiry.shown(answers.places(await inquiry.everywhere(_IMPLEMENTATION, inquiry.at)))
+    return await inquiry.resolve_places(answers.places(await inquiry.everywhere(_IMPLEMENTATION, inquiry.at)))
 
 
 async def _references(inquiry: Inquiry) -> Outcome:
     found = await inquiry.everywhere(_REFERENCES, {**inquiry.at, "context": {"includeDeclaration": True}})
-    return await inquiry.shown(answers.places(found), definitions=await _defined(inquiry))
+    return await inquiry.resolve_places(answers.places(found), definitions=await _find_definitions(inquiry))
 
 
-async def _defined(inquiry: Inquiry) -> list[ServerLocation]:
+async def _find_definitions(inquiry: Inquiry) -> list[ServerLocation]:
     """Where the name is defined, as far as the server says: only the order of the references depends on it."""
     if not inquiry.server.can(_DEFINITION):
         return []
@@ -131,7 +131,7 @@ async def _hover(inquiry: Inquiry) -> Outcome:
     if text and inquiry.server.can(_DEFINITION):
         # The text is taken from where the name is defined: a file that may not be read is not quoted either.
         told = answers.places(await inquiry.ask(_DEFINITION))
-        if len(await inquiry.showing().readable(told)) < len(told):
+        if len(await inquiry.build_resolver().readable(told)) < len(told):
             raise ToolFailure(
                 f"`{inquiry.asked.name}` is defined in a file that may not be read, so nothing is told of it.",
                 code="denied-by-rule",
@@ -157,28 +157,28 @@ async def _outline(inquiry: Inquiry) -> Outcome:
 
 async def _symbols(inquiry: Inquiry) -> Outcome:
     told = answers.symbols(await inquiry.everywhere(_SYMBOLS, {"query": inquiry.asked.name}))
-    return await inquiry.shown(told, name=inquiry.asked.name)
+    return await inquiry.resolve_places(told, name=inquiry.asked.name)
 
 
 async def _hierarchy(inquiry: Inquiry) -> Outcome:
-    return await inquiry.shown(answers.items(await inquiry.ask(_HIERARCHY)))
+    return await inquiry.resolve_places(answers.items(await inquiry.ask(_HIERARCHY)))
 
 
-async def _incoming(inquiry: Inquiry) -> Outcome:
+async def _find_callers(inquiry: Inquiry) -> Outcome:
     return await _calls(inquiry, "callHierarchy/incomingCalls", "from")
 
 
-async def _outgoing(inquiry: Inquiry) -> Outcome:
+async def _find_callees(inquiry: Inquiry) -> Outcome:
     return await _calls(inquiry, "callHierarchy/outgoingCalls", "to")
 
 
 async def _calls(inquiry: Inquiry, method: str, end: Literal["from", "to"]) -> Outcome:
-    show = inquiry.showing()
+    show = inquiry.build_resolver()
     every = answers.items(await inquiry.ask(_HIERARCHY))
     # Whom a function calls is what stands in its file: of one that may not be read nothing is asked.
     readable = await show.readable(every)
     if not readable:
-        return await inquiry.shown(every, show)
+        return await inquiry.resolve_places(every, show)
     first = readable[0]
     if len(readable) > 1:
         others = len(readable) - 1
@@ -186,7 +186,7 @@ async def _calls(inquiry: Inquiry, method: str, end: Literal["from", "to"]) -> O
     about = await show.places([first])
     ask = inquiry.everywhere if end == "from" else inquiry.put
     told = answers.calls(await ask(method, {"item": first.item}), end)
-    found = await inquiry.shown(told, show, sites_in=show.inside(first) if end == "to" else "")
+    found = await inquiry.resolve_places(told, show, sites_in=show.inside(first) if end == "to" else "")
     return found._replace(about=about.places[0])
 
 
@@ -198,8 +198,8 @@ WAYS: Mapping[Operation, Callable[[Inquiry], Awaitable[Outcome]]] = {
     "workspaceSymbol": _symbols,
     "goToImplementation": _implementation,
     "prepareCallHierarchy": _hierarchy,
-    "incomingCalls": _incoming,
-    "outgoingCalls": _outgoing,
+    "incomingCalls": _find_callers,
+    "outgoingCalls": _find_callees,
 }
 """Operation → how it is done. What a server lacks is a `ToolFailure` with the code `unsupported`."""
 

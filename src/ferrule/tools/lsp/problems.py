@@ -13,11 +13,11 @@ from ferrule.files.jail import Jail
 from ferrule.files.search import newest_first
 from ferrule.settings.schema import Settings
 from ferrule.system.threads import Threads
-from ferrule.tools.lsp.diagnostics import ordered, problems
+from ferrule.tools.lsp.diagnostics import problems, sort_problems
 from ferrule.tools.lsp.outcomes import Problem, Problems
 from ferrule.tools.lsp.server import ProjectLanguageServer
 from ferrule.tools.lsp.servers import LanguageServers, find_program
-from ferrule.tools.search.patterns import PatternBase, found
+from ferrule.tools.search.patterns import PatternBase, find_matches
 
 MOST_FILES = 200
 MOST_PROBLEMS = 500
@@ -52,7 +52,9 @@ class Diagnostics(Tool[DiagnosticsArgs, Problems]):
         look = _DiagnosticsRun(ctx)
         beyond = 0
         if os.path.isdir(real):
-            listing = await ctx.need(Threads).run(_chosen, *await found(PatternBase(real, ["**/*"]), ctx), ctx)
+            listing = await ctx.need(Threads).run(
+                _select_files, *await find_matches(PatternBase(real, ["**/*"]), ctx), ctx
+            )
             await look.over(listing.paths)
             if not look.files:
                 raise await look.why_nothing(real, listing)
@@ -62,7 +64,7 @@ class Diagnostics(Tool[DiagnosticsArgs, Problems]):
             await look.at(real)
             if not look.files:
                 raise look.too_slow(real)
-        every = ordered(dict.fromkeys(look.found))
+        every = sort_problems(dict.fromkeys(look.found))
         return Problems(
             path=real,
             problems=every[:MOST_PROBLEMS],
@@ -134,7 +136,7 @@ class _DiagnosticsRun:
 
     async def _each(self, todo: Iterator[str], total: int) -> None:
         for path in todo:
-            able = tuple(row.name for row in self._servers.known(path))
+            able = tuple(row.name for row in self._servers.find_entries(path))
             if able not in self._failures:
                 try:
                     await self.at(path)
@@ -185,7 +187,9 @@ class _DiagnosticsRun:
                 "Name a folder further down for those."
             )
         if listing.missing:
-            kinds = [f"{_kind(path)} ({self._servers.known(path)[0].name})" for path in list(listing.missing)[:_NAMED]]
+            kinds = [
+                f"{_kind(path)} ({self._servers.find_entries(path)[0].name})" for path in list(listing.missing)[:_NAMED]
+            ]
             more = " and others" if len(listing.missing) > _NAMED else ""
             count = _count(sum(listing.missing.values()))
             ctx.note(f"No language server is installed for {count}: {', '.join(kinds)}{more}.")
@@ -193,7 +197,7 @@ class _DiagnosticsRun:
             why = " ".join(dict.fromkeys(failure.message for failure in list(self._failures.values())[:_NAMED]))
             ctx.note(f"{_count(len(self.unserved))} could not be looked at. {why}")
         if self.silent:
-            shown = ", ".join(ctx.need(Jail).shown(path) for path in self.silent[:_NAMED])
+            shown = ", ".join(ctx.need(Jail).display_path(path) for path in self.silent[:_NAMED])
             more = " and others" if len(self.silent) > _NAMED else ""
             ctx.note(f"Nothing was said in time about {_count(len(self.silent))}: {shown}{more}.")
 
@@ -207,7 +211,7 @@ def _kind(path: str) -> str:
     return os.path.splitext(name)[1] or name
 
 
-def _chosen(root: str, names: Sequence[str], ctx: Context) -> _FolderFiles:
+def _select_files(root: str, names: Sequence[str], ctx: Context) -> _FolderFiles:
     """Of these files, those that may be read and that an installed server is for."""
     servers, guard = ctx.need(LanguageServers), ctx.need(Guard)
     roots = [one.path for one in ctx.need(Jail).roots]
@@ -217,7 +221,7 @@ def _chosen(root: str, names: Sequence[str], ctx: Context) -> _FolderFiles:
     wanted = []
     for name in names:
         path = os.path.join(root, name)
-        rows = servers.known(path)
+        rows = servers.find_entries(path)
         if not rows or guard.secret(path):
             continue
         able = tuple(row.name for row in rows)

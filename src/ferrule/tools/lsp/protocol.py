@@ -93,21 +93,21 @@ def _refuse_garbage(header: bytes | bytearray, *, whole: bool) -> None:
     for line in lines:
         name = line.partition(b":")[0].lower()
         if name not in {b"content-length", b"content-type"} or not line.endswith(b"\r"):
-            raise Garbled(f"wrote what is no message to its output: {_shown(header)}")
+            raise Garbled(f"wrote what is no message to its output: {_format_bytes(header)}")
     begun = last.partition(b":")[0].lower()
     names = (b"content-length", b"content-type")
     if not whole and last != b"\r" and not any(name.startswith(begun) for name in names):
-        raise Garbled(f"wrote what is no message to its output: {_shown(header)}")
+        raise Garbled(f"wrote what is no message to its output: {_format_bytes(header)}")
 
 
 def _length(header: bytes) -> int:
     found = [line.partition(b":")[2].strip() for line in header.lower().split(b"\r\n") if b"length" in line[:14]]
     if len(found) != 1 or not found[0].isdigit() or len(found[0]) > 12:
-        raise Garbled(f"sent a header that says no length: {_shown(header)}")
+        raise Garbled(f"sent a header that says no length: {_format_bytes(header)}")
     return int(found[0])
 
 
-def _shown(data: bytes | bytearray) -> str:
+def _format_bytes(data: bytes | bytearray) -> str:
     text = bytes(data[:_SHOWN_BYTES]).decode(errors="replace")
     return "".join(char if char.isprintable() else " " for char in text).strip()
 
@@ -137,7 +137,7 @@ class NoMethod(Exception):  # noqa: N818 - the state of the question
     """Raised by whoever answers: such a question is not answered here."""
 
 
-def _decoded(body: bytes) -> Any:
+def _decode(body: bytes) -> Any:
     """Raises ValueError, RecursionError."""
     try:
         return msgspec.json.decode(body)
@@ -170,7 +170,7 @@ class LspPeer:
         self._asked: dict[int, asyncio.Future[Any]] = {}
 
     @property
-    def waiting(self) -> int:
+    def pending_count(self) -> int:
         """How many questions have no answer yet."""
         return len(self._asked)
 
@@ -210,7 +210,7 @@ class LspPeer:
         self._post({"method": method}, params)
 
     @contextlib.contextmanager
-    def gathered(self) -> Iterator[None]:
+    def batch(self) -> Iterator[None]:
         """What is said in here is sent at once when all of it was said: each sending wakes the other end."""
         if self._gathered is not None:
             yield
@@ -228,7 +228,7 @@ class LspPeer:
         if self.why:
             return
         try:
-            message = _decoded(body)
+            message = _decode(body)
         except (ValueError, RecursionError):
             self.fail("sent a message that is not JSON")
             return
@@ -385,12 +385,12 @@ class ServerProcess(Served):
     def _complain(self, data: bytes) -> None:
         self._complaints.feed(data)
 
-    def _died(self) -> None:
+    def _on_exit(self) -> None:
         self._part()
         how, printed = self._how(), self._framing.rest.decode(errors="replace").strip()
         self.fail(f"{how} after it wrote {printed[:300]!r}" if printed else how)
 
-    def _lost(self) -> None:
+    def _on_failure(self) -> None:
         self._tree.kill()
         self._line.ended(self.why)
 

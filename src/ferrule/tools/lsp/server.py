@@ -27,23 +27,25 @@ class GivenUp(ToolFailure):
     """A server has ended too often: another one is to be asked in its place."""
 
 
-def absent(row: LanguageServerEntry) -> str:
+def describe_absent(row: LanguageServerEntry) -> str:
     """Why a server that the user named is not used, where its program is not there."""
     how = row.install or "a name on PATH or an absolute path, outside the workspace, is to be its command"
     return f"The language server {row.name} of the settings is not used, for {row.program} was not found ({how})."
 
 
-def outdated(row: LanguageServerEntry, program: str) -> str:
+def describe_outdated(row: LanguageServerEntry, program: str) -> str:
     return f"The language server {row.name} of the settings is not used, for {program} is too old ({row.install})."
 
 
-def replaced(why: str, by: str) -> str:
+def describe_replacement(why: str, by: str) -> str:
     """What is noted where another server answers than the one that the user named."""
     end = "\n" if "\n" in why else " "  # after what a program has said a line of its own
     return f"{why}{end}{by} answers in its place."
 
 
-def missing(name: str, path: str, known: Sequence[LanguageServerEntry], failures: Sequence[ToolFailure]) -> ToolFailure:
+def no_server_failure(
+    name: str, path: str, known: Sequence[LanguageServerEntry], failures: Sequence[ToolFailure]
+) -> ToolFailure:
     """No server can be had for the file of that name; those that were tried have failed so."""
     if not known:
         message = f"No language server is known for {name}. One can be named in the settings: lsp.servers."
@@ -63,7 +65,7 @@ def _otherwise(row: LanguageServerEntry, failures: Sequence[ToolFailure]) -> str
     return "see its own page" if failures else f"its program {row.program} was not found"
 
 
-def given_up(name: str, starts: int, seconds: float, life: Life | None) -> ToolFailure:
+def restart_limit_failure(name: str, starts: int, seconds: float, life: Life | None) -> ToolFailure:
     last = f" {life.failure.message}" if life is not None else ""
     return GivenUp(
         f"The language server {name} was started {starts} times within {seconds / 60:g} minutes and did not stay: it "
@@ -72,18 +74,18 @@ def given_up(name: str, starts: int, seconds: float, life: Life | None) -> ToolF
     )
 
 
-def unsupported(name: str, method: str) -> ToolFailure:
+def no_method_failure(name: str, method: str) -> ToolFailure:
     return ToolFailure(f"The language server {name} does not offer {method}.", code="unsupported")
 
 
-def refused(name: str, method: str, error: LspResponseError) -> ToolFailure:
+def response_failure(name: str, method: str, error: LspResponseError) -> ToolFailure:
     if error.code == NO_METHOD:
-        return unsupported(name, method)
+        return no_method_failure(name, method)
     said = error.message[:_SAID_CHARS]
     return ToolFailure(f"The language server {name} answered {method} with an error: {said}", code="server-failed")
 
 
-def slow(name: str, seconds: float) -> ToolFailure:
+def timeout_failure(name: str, seconds: float) -> ToolFailure:
     return ToolFailure(
         f"The language server {name} did not answer within {seconds:g} seconds. It may still be reading the project: "
         "try again later, or search with a pattern.",
@@ -196,7 +198,7 @@ class ProjectLanguageServer:
         return self._using.count > 0
 
     @property
-    def used_at(self) -> float:
+    def last_used_at(self) -> float:
         """When somebody last needed it, by the clock."""
         return self._using.last_at
 
@@ -251,13 +253,13 @@ class ProjectLanguageServer:
                 try:
                     await self._revive(life)
                     if not await life.will(method, until):
-                        raise unsupported(self.name, method)
+                        raise no_method_failure(self.name, method)
                     return await self._answer(life, method, params, until)
                 except Gone as error:
                     if attempt:
                         raise life.failure from error
                 except TimeoutError as error:
-                    raise slow(self.name, seconds) from error
+                    raise timeout_failure(self.name, seconds) from error
                 except UnicodeEncodeError as error:
                     raise ToolFailure(_SURROGATE) from error
         raise AssertionError
@@ -298,7 +300,7 @@ class ProjectLanguageServer:
         if self._life is not None and not self._life.can(PULL):
             await self._life.published.quiet(seconds=seconds)
 
-    def touched(self, paths: Sequence[str]) -> None:
+    def touch(self, paths: Sequence[str]) -> None:
         """These files, or anything in these folders, were changed by tools: it is told so with the next sync."""
         self._opened.touch(paths)
 
@@ -334,7 +336,7 @@ class ProjectLanguageServer:
                 answer = await life.ask(method, params, seconds=until - loop.time())
             except LspResponseError as error:
                 if error.code not in _AGAIN:
-                    raise refused(self.name, method, error) from error
+                    raise response_failure(self.name, method, error) from error
                 await asyncio.sleep(_AGAIN_SECONDS)
                 continue
             if answer or not life.is_working:
@@ -362,7 +364,7 @@ class ProjectLanguageServer:
                 return found
         known = published.result_id(real)
         params = {"textDocument": {"uri": document.uri}} | ({"previousResultId": known} if known else {})
-        return published.pulled(real, await self._answer(life, PULL, params, until))
+        return published.put_answer(real, await self._answer(life, PULL, params, until))
 
     async def _revive(self, life: Life) -> None:
         """Where it was started again: have the documents open that were. Raises Gone."""
@@ -383,7 +385,7 @@ class ProjectLanguageServer:
             while self._starts and now - self._starts[0] > _STARTS_SECONDS:
                 self._starts.popleft()
             if len(self._starts) >= _MOST_STARTS:
-                raise given_up(self.name, _MOST_STARTS, _STARTS_SECONDS, life)
+                raise restart_limit_failure(self.name, _MOST_STARTS, _STARTS_SECONDS, life)
             self._opened.look()
             fresh = self._life = Life(self._recipe.row, self.root, self._recipe.configuration)
             try:

@@ -20,7 +20,7 @@ from ferrule.core.errors import ToolFailure
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.sandbox.confinement import Confinement
-from ferrule.sandbox.profile import Wrapped, nothing
+from ferrule.sandbox.profile import Wrapped, do_nothing
 from ferrule.settings.schema import LspSettings
 from ferrule.system.command import Launch
 from ferrule.system.environment import lies_in, program_on_path, quiet_environment
@@ -29,16 +29,16 @@ from ferrule.system.roster import Roster
 from ferrule.system.run import pipe
 from ferrule.tools.files.format import upwards
 from ferrule.tools.lsp.documents import DocumentReader
-from ferrule.tools.lsp.known import KNOWN, LanguageServerEntry, merged, rows
+from ferrule.tools.lsp.known import KNOWN, LanguageServerEntry, merge_tables, rows
 from ferrule.tools.lsp.protocol import ProcessCallbacks, ServerProcess
 from ferrule.tools.lsp.server import (
     GivenUp,
     LanguageServerRecipe,
     ProjectLanguageServer,
-    absent,
-    missing,
-    outdated,
-    replaced,
+    describe_absent,
+    describe_outdated,
+    describe_replacement,
+    no_server_failure,
 )
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class Starting(NamedTuple):
     def start(self, row: LanguageServerEntry, program: str, root: str, line: ProcessCallbacks) -> ServerProcess:
         """Start it. Raises ToolFailure where it cannot be started, or may not."""
         own = os.path.join(os.path.expanduser("~"), ".cache", "ferrule", "servers", row.name)
-        wrapped = self._wrapped(row, [program, *row.args], root)
+        wrapped = self._wrap(row, [program, *row.args], root)
         with contextlib.ExitStack() as failed:
             failed.callback(wrapped.done)
             private = wrapped.env.get("TMPDIR", "").rstrip(os.sep) or own
@@ -228,7 +228,7 @@ class Starting(NamedTuple):
                 descriptors=wrapped.descriptors,
                 roster=self.roster(),
                 command=" ".join((program, *row.args)),
-                done=None if wrapped.done is nothing else wrapped.done,
+                done=None if wrapped.done is do_nothing else wrapped.done,
             )
             try:
                 self.jail.check(root)
@@ -244,7 +244,7 @@ class Starting(NamedTuple):
             failed.pop_all()  # from now on the process takes it back when it has ended
             return process
 
-    def _wrapped(self, row: LanguageServerEntry, argv: Sequence[str], root: str) -> Wrapped:
+    def _wrap(self, row: LanguageServerEntry, argv: Sequence[str], root: str) -> Wrapped:
         confinement = self.confinement() if self.is_confined else None
         sandbox = None if confinement is None else confinement.sandbox
         if confinement is None or sandbox is None:
@@ -256,7 +256,7 @@ class Starting(NamedTuple):
                 )
             return Wrapped(tuple(argv))
         # It reads and never writes, whatever commands may.
-        profile = confinement.reading_profile(*self.roots, *_own_folders(argv[0], self.roots))
+        profile = confinement.read_only_profile(*self.roots, *_own_folders(argv[0], self.roots))
         try:
             return sandbox.wrap(argv, profile, cwd=root)
         except (OSError, ValueError) as error:
@@ -309,7 +309,7 @@ class LanguageServers:
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    def known(self, path: str) -> tuple[LanguageServerEntry, ...]:
+    def find_entries(self, path: str) -> tuple[LanguageServerEntry, ...]:
         """The servers in the table for such a file, best first, installed or not."""
         name = os.path.basename(path)
         found = self._for_names.get(name)
@@ -346,12 +346,12 @@ class LanguageServers:
         failures: list[ToolFailure] = []
         for row, program, root in self._candidates(real):
             if not await is_new_enough(row, program):
-                self._unused[row.name] = outdated(row, program)
+                self._unused[row.name] = describe_outdated(row, program)
                 continue
             if self._closed:
                 raise ToolFailure("The session has ended.", code="server-failed")
             try:
-                server = await self._started(row, program, root, tell)
+                server = await self._start_server(row, program, root, tell)
             except ToolFailure as failure:
                 if not isinstance(failure, GivenUp) and (
                     failure.code not in {"server-failed", "no-sandbox"} or self._is_over(row, root)
@@ -365,7 +365,7 @@ class LanguageServers:
                 if note is not None and self._unused:
                     self._say_unused(real, server, note)
                 return server
-        raise missing(os.path.basename(real), real, self.known(real), failures)
+        raise no_server_failure(os.path.basename(real), real, self.find_entries(real), failures)
 
     def warm(self, path: str) -> ProjectLanguageServer | None:
         """The server for this file if it runs already and is ready."""
@@ -377,7 +377,7 @@ class LanguageServers:
             top = self._jail.place(real).root.path
         except ToolFailure:
             return None
-        for row in self.known(real):
+        for row in self.find_entries(real):
             if row.needs_marker and not has_marker(row, find_root(row, real, top)):
                 continue
             server = self._servers.get((row.name, find_root(row, real, top)))
@@ -391,14 +391,14 @@ class LanguageServers:
         """Do servers see secret and denied files too? Only the sandbox hides those from them."""
         return self._starting.sees_all
 
-    def running(self) -> tuple[ProjectLanguageServer, ...]:
+    def list_running(self) -> tuple[ProjectLanguageServer, ...]:
         """All that run and are ready."""
         return tuple(server for server in self._servers.values() if server.is_ready)
 
-    def touched(self, paths: Sequence[str]) -> None:
+    def touch(self, paths: Sequence[str]) -> None:
         """These files, or anything in these folders, were changed: every server is told so with its next sync."""
         for server in self._servers.values():
-            server.touched(paths)
+            server.touch(paths)
 
     async def close(self) -> None:
         """End all of them."""
@@ -415,7 +415,7 @@ class LanguageServers:
         """The servers for this file whose programs are there, each with its root; such as have failed come last."""
         top = self._jail.place(real).root.path
         found = []
-        for row in self.known(real):
+        for row in self.find_entries(real):
             root = find_root(row, real, top)
             if row.needs_marker and not has_marker(row, root):
                 continue
@@ -423,20 +423,20 @@ class LanguageServers:
             if program is not None:
                 found.append((row, program, root))
             elif row.is_named:
-                self._unused[row.name] = absent(row)
+                self._unused[row.name] = describe_absent(row)
         now = self._clock()
         return sorted(found, key=lambda one: self._failed.get((one[0].name, one[2]), now) > now)
 
     def _say_unused(self, real: str, server: ProjectLanguageServer, note: Teller) -> None:
         """Say once of each server that the user named, and that would be asked before this one, why it is not."""
-        for row in self.known(real):
+        for row in self.find_entries(real):
             if row.name == server.name:
                 return
             if row.is_named and row.name in self._unused and row.name not in self._noted:
                 self._noted.add(row.name)
-                note(replaced(self._unused[row.name], server.name))
+                note(describe_replacement(self._unused[row.name], server.name))
 
-    async def _started(
+    async def _start_server(
         self, row: LanguageServerEntry, program: str, root: str, tell: Teller | None
     ) -> ProjectLanguageServer:
         self._end_idle()
@@ -464,7 +464,7 @@ class LanguageServers:
     def _new(self, row: LanguageServerEntry, program: str, root: str) -> ProjectLanguageServer:
         configuration = row.configuration
         if "python" in row.languages.values():
-            configuration = merged(python_configuration(root, self._starting.roots), configuration)
+            configuration = merge_tables(python_configuration(root, self._starting.roots), configuration)
         recipe = LanguageServerRecipe(
             row, root, lambda line: self._starting.start(row, program, root, line), configuration
         )
@@ -473,14 +473,14 @@ class LanguageServers:
     def _make_room(self, wanted: ProjectLanguageServer) -> None:
         """End those that were asked longest ago, and such that nobody waits for first."""
         others = [server for server in self._servers.values() if server is not wanted and server.pid]
-        others.sort(key=lambda server: (server.is_busy, server.used_at))
+        others.sort(key=lambda server: (server.is_busy, server.last_used_at))
         for server in others[: max(0, len(others) + 1 - self._settings.most)]:
             self._end(server)
 
     def _end_idle(self) -> None:
         before = self._clock() - self._settings.idle_seconds
         for server in self._servers.values():
-            if server.pid and server.used_at < before and not server.is_busy:
+            if server.pid and server.last_used_at < before and not server.is_busy:
                 self._end(server)
 
     def _end(self, server: ProjectLanguageServer) -> None:

@@ -65,10 +65,12 @@ class Lsp(Tool[LspArgs, Occurrences | Outline | Hovered | InText]):
             with contextlib.suppress(GivenUp):  # the next one is asked
                 document = await warm.sync(path)
         source = source_of(document.text if document is not None else await _text(path, ctx))
-        pointed = _pointed(args, path, source, ctx)
+        pointed = _locate_name(args, path, source, ctx)
         if pointed.snapped:
             ctx.note(pointed.snapped)
-        asked = CodeQuery(args.operation, ctx.need(Jail).shown(path), pointed.line, pointed.character, pointed.name)
+        asked = CodeQuery(
+            args.operation, ctx.need(Jail).display_path(path), pointed.line, pointed.character, pointed.name
+        )
 
         async def ask(server: "ProjectLanguageServer") -> Occurrences | Outline | Hovered:
             seen = document if document is not None and server is warm else await server.sync(path)
@@ -122,7 +124,7 @@ async def _text(path: str, ctx: Context) -> str:
     return (await DocumentReader(ctx.need(Jail), ctx.need(Guard)).read(path)).text
 
 
-def _pointed(args: LspArgs, path: str, source: SourceText, ctx: Context) -> Pointed:
+def _locate_name(args: LspArgs, path: str, source: SourceText, ctx: Context) -> Pointed:
     """The position, where it matters, and the name there."""
     query = args.query.strip()
     if args.operation == "documentSymbol":

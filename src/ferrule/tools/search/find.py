@@ -15,7 +15,7 @@ from ferrule.files.jail import Jail, JailPath
 from ferrule.files.search import newest_first
 from ferrule.system.folder import Folder, describe
 from ferrule.system.threads import Threads
-from ferrule.tools.search.patterns import PatternBase, found, is_shaky, rg, start, there
+from ferrule.tools.search.patterns import PatternBase, find_matches, is_shaky, rg, start, there
 
 
 class GlobArgs(Args, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class Glob(Tool[GlobArgs, PathPage]):
             raise BadArguments("\n".join(wrong))
         folder = ctx.need(Jail).folder if args.path is None else _folder(args.path, ctx)
         begin = _start(args, ctx)
-        root, names = await found(begin, ctx, case_sensitive=args.case_sensitive, ignored=args.ignored)
+        root, names = await find_matches(begin, ctx, case_sensitive=args.case_sensitive, ignored=args.ignored)
         if is_shaky(ctx):
             names = await ctx.need(Threads).run(there, names, root, ctx)
         if args.by_time:
@@ -123,13 +123,15 @@ class ListDir(Tool[ListDirArgs, FolderTree]):
             raise BadArguments("\n".join(wrong))
         try:
             # Away from the event loop: patterns with many alternatives take their time.
-            unwanted = await ctx.need(Threads).run(lambda: [_unwanted(pattern) for pattern in args.ignore if pattern])
+            unwanted = await ctx.need(Threads).run(
+                lambda: [_build_matcher(pattern) for pattern in args.ignore if pattern]
+            )
         except BadGlob as error:
             raise BadArguments(f"{ctx.param('ignore')}: {error}") from error
         place = ctx.need(Jail).place(ctx.path(args.path))
         # Looked at before ripgrep is: a missing folder is not an empty one.
-        await ctx.need(Threads).run(_opened, place)
-        seen = None if args.ignored else await _seen_by_git(place, ctx)
+        await ctx.need(Threads).run(_open_folder, place)
+        seen = None if args.ignored else await _list_unignored(place, ctx)
         walk = _FolderWalk(place, args, unwanted, seen, ctx)
         entries = await ctx.need(Threads).run(walk.entries)
         first = args.offset - 1
@@ -146,7 +148,7 @@ class _UnignoredNames(NamedTuple):
     folders: set[str]
 
 
-async def _seen_by_git(place: JailPath, ctx: Context) -> _UnignoredNames:
+async def _list_unignored(place: JailPath, ctx: Context) -> _UnignoredNames:
     root = place.root.path
     ctx.need(Jail).check(root)
     below = "/".join(place.parts)
@@ -202,12 +204,12 @@ class _FolderWalk:
         """What one folder holds, in order."""
         above = "".join(f"{part}/" for part in parts)
         found: list[ListDirEntry] = []
-        with _opened(self._place, parts) as folder, os.scandir(_scanned(folder)) as scan:
+        with _open_folder(self._place, parts) as folder, os.scandir(_scan_target(folder)) as scan:
             for entry in scan:
                 if self._visited >= MOST:
                     break
                 self._visited += 1
-                if self._wants(above + entry.name) and (listed := _listed(above, entry)) is not None:
+                if self._wants(above + entry.name) and (listed := _read_entry(above, entry)) is not None:
                     found.append(listed)
         if self._seen is not None:
             kept = [entry for entry in found if self._is_seen(entry, self._seen)]
@@ -225,13 +227,16 @@ class _FolderWalk:
         if entry.kind != "folder" or entry.path in seen.folders:
             return True
         try:
-            with _opened(self._place, tuple(entry.path.split("/"))) as folder, os.scandir(_scanned(folder)) as scan:
+            with (
+                _open_folder(self._place, tuple(entry.path.split("/"))) as folder,
+                os.scandir(_scan_target(folder)) as scan,
+            ):
                 return next(scan, None) is None
         except OSError:
             return False
 
 
-def _opened(place: JailPath, parts: tuple[str, ...] = ()) -> Folder:
+def _open_folder(place: JailPath, parts: tuple[str, ...] = ()) -> Folder:
     """A folder at or below the place. Raises OSError below it."""
     if parts:
         return place.root.open().below((*place.parts, *parts))
@@ -245,11 +250,11 @@ def _opened(place: JailPath, parts: tuple[str, ...] = ()) -> Folder:
         raise ToolFailure(f"{describe(error)}: {place.path}", path=place.path) from error
 
 
-def _scanned(folder: Folder) -> int | str:
+def _scan_target(folder: Folder) -> int | str:
     return folder.path if folder.descriptor is None else folder.descriptor
 
 
-def _listed(above: str, entry: "os.DirEntry[str]") -> ListDirEntry | None:
+def _read_entry(above: str, entry: "os.DirEntry[str]") -> ListDirEntry | None:
     """The entry as it is at this moment; None where it has just gone."""
     path = above + entry.name
     if entry.is_symlink():
@@ -264,7 +269,7 @@ def _listed(above: str, entry: "os.DirEntry[str]") -> ListDirEntry | None:
         return None
 
 
-def _unwanted(pattern: str) -> Callable[[str], bool]:
+def _build_matcher(pattern: str) -> Callable[[str], bool]:
     """Does the pattern fit a path from the folder? What is below a folder that fits is never come to."""
     plain = pattern.strip("/")
     return matcher(plain if "/" in pattern.rstrip("/") else f"**/{plain}", dots=True)

@@ -19,7 +19,7 @@ from ferrule.files.search import age, newest_first
 from ferrule.files.secrets import READABLE
 from ferrule.system.folder import describe
 from ferrule.system.threads import Threads
-from ferrule.tools.search.patterns import confirmed, is_shaky, rg, there
+from ferrule.tools.search.patterns import confirm_hits, is_shaky, rg, there
 
 MOST = 20_000
 """Lines or files, where no limit is wanted and where more are."""
@@ -104,7 +104,7 @@ class Grep(Tool[GrepArgs, Hits | Matching]):
             ignored=args.ignored,
             exclude=guard.search_exclusions(),
             spare=READABLE,
-            allowed=_allowed(ctx, root),
+            allowed=_build_filter(ctx, root),
         )
         try:
             return await _both(args, ctx, root, query)
@@ -141,10 +141,10 @@ async def _lines(args: GrepArgs, ctx: Context, root: str, query: search.ContentQ
         line_bytes=4 * min(args.line_chars, MOST) + 8,
         rank=_newest_first(root) if args.by_time else None,
     )
-    shown = _shown(ctx, root)
+    shown = _build_renderer(ctx, root)
     sure = found.lines
     if is_shaky(ctx):
-        sure = await ctx.need(Threads).run(confirmed, found.lines, root, ctx, parts=args.only_matching)
+        sure = await ctx.need(Threads).run(confirm_hits, found.lines, root, ctx, parts=args.only_matching)
     paths = ((shown(hit.path), hit) for hit in sure)
     lines = tuple(
         Hit(path, hit.line, _short(hit.text, args.line_chars), hit.context) for path, hit in paths if path is not None
@@ -160,7 +160,7 @@ async def _lines(args: GrepArgs, ctx: Context, root: str, query: search.ContentQ
 
 
 async def _files(args: GrepArgs, ctx: Context, root: str, query: search.ContentQuery) -> Matching:
-    found = await search.matching(rg(ctx), root, query, counted=args.mode == "count")
+    found = await search.find_matching_files(rg(ctx), root, query, counted=args.mode == "count")
     if is_shaky(ctx):
         found = {name: found[name] for name in await ctx.need(Threads).run(there, found, root, ctx)}
     if args.by_time:
@@ -168,7 +168,7 @@ async def _files(args: GrepArgs, ctx: Context, root: str, query: search.ContentQ
     else:
         names = sorted(found)
     page = names[args.offset : args.offset + min(args.limit or MOST, MOST)]
-    shown = _shown(ctx, root)
+    shown = _build_renderer(ctx, root)
 
     def told() -> tuple[tuple[str, int], ...]:
         paths = ((shown(os.fsencode(name).decode(errors="replace")), found[name]) for name in page)
@@ -239,7 +239,7 @@ async def _left_out(ctx: Context, root: str, query: search.ContentQuery) -> int:
     return await ctx.need(Threads).run(count) if len(named) > _MANY else count()
 
 
-def _allowed(ctx: Context, root: str) -> Callable[[str], bool]:
+def _build_filter(ctx: Context, root: str) -> Callable[[str], bool]:
     """May a path from the root of the search be told of?"""
     guard, jail = ctx.need(Guard), ctx.need(Jail)
     # From the top, ripgrep has kept out of whatever is secret by name. Asking once more costs as much as reading it.
@@ -247,14 +247,14 @@ def _allowed(ctx: Context, root: str) -> Callable[[str], bool]:
     return lambda path: (kept_out and not _ODD.search(path)) or not guard.secret(os.path.join(root, path))
 
 
-def _shown(ctx: Context, root: str) -> Callable[[str], str | None]:
+def _build_renderer(ctx: Context, root: str) -> Callable[[str], str | None]:
     """Paths from the root of the search, as the caller sees them; None for what nobody may see after all."""
     guard, jail = ctx.need(Guard), ctx.need(Jail)
 
     @functools.lru_cache(maxsize=1)
     def shown(path: str) -> str | None:
         real = os.path.join(root, path)
-        return None if guard.secret(real) else jail.shown(real)
+        return None if guard.secret(real) else jail.display_path(real)
 
     return shown
 

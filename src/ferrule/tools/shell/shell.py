@@ -10,21 +10,21 @@ from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.tool import Args, Context, Tool
 from ferrule.settings.schema import Settings
 from ferrule.system.command import Finished
-from ferrule.system.environment import reached
-from ferrule.system.highlights import SHARE, block, highlighted, lacking
+from ferrule.system.environment import describe_limit
+from ferrule.system.highlights import SHARE, block, insert_highlights, subtract_newlines
 from ferrule.system.tasks import Tasks
 from ferrule.tools.shell.command import (
     CommandStart,
     begin,
     check_room,
+    count_printed_lines,
     detach,
     leave,
     may_move,
-    offered,
-    printed_lines,
-    seen,
+    run_with_approval,
+    snapshot_task,
     start_folder,
-    told_ports,
+    wait_for_ports,
 )
 from ferrule.tools.shell.outcomes import Left
 
@@ -88,7 +88,7 @@ class Shell(Tool[ShellArgs, CommandResult | Left]):
         cwd = decided.folder
         if args.detach:
             return detach(args.command, ctx, cwd=cwd)
-        return await offered(functools.partial(self._once, args, ctx, cwd), ctx, outside=args.outside)
+        return await run_with_approval(functools.partial(self._once, args, ctx, cwd), ctx, outside=args.outside)
 
     async def _once(self, args: ShellArgs, ctx: Context, cwd: str, outside: bool) -> CommandResult | Left:  # noqa: FBT001 - `Once`
         if args.background:
@@ -106,35 +106,35 @@ class Shell(Tool[ShellArgs, CommandResult | Left]):
             may_stay=args.background or args.yields,
         )
         if args.background:
-            return await self._left(begun, args, ctx)
+            return await self._run_in_background(begun, args, ctx)
         if begun.carrier is None:
-            return await self._ended(begun, args, ctx)
+            return await self._run_to_end(begun, args, ctx)
         begun.carrier.set_out(ctx)
         try:
-            outcome = await self._ended(begun, args, ctx)
+            outcome = await self._run_to_end(begun, args, ctx)
         finally:
             begun.carrier.part(ctx)
         if isinstance(outcome, CommandResult) and not was_stopped(outcome):
             begun.carrier.carry(cwd, ctx)
         return outcome
 
-    async def _left(self, begun: CommandStart, args: ShellArgs, ctx: Context) -> CommandResult | Left:
+    async def _run_in_background(self, begun: CommandStart, args: ShellArgs, ctx: Context) -> CommandResult | Left:
         """A command that is left running, unless it ends at once."""
         begun_at = time.perf_counter()
         try:
             why = await begun.running.wait(args.delay_seconds) if args.delay_seconds > 0 else "time"
             if why != "ended":
-                await told_ports(begun, ctx)
+                await wait_for_ports(begun, ctx)
         except BaseException:
             await begun.abandon()
             raise
         if why == "ended":
             begun.close()
-            return _ran(begun, args, ctx, took=time.perf_counter() - begun_at)
+            return _build_result(begun, args, ctx, took=time.perf_counter() - begun_at)
         task = leave(begun, ctx, args.description)
-        return Left(seen(task, begun.running.news() if args.delay_seconds else ""))
+        return Left(snapshot_task(task, begun.running.news() if args.delay_seconds else ""))
 
-    async def _ended(self, begun: CommandStart, args: ShellArgs, ctx: Context) -> CommandResult | Left:
+    async def _run_to_end(self, begun: CommandStart, args: ShellArgs, ctx: Context) -> CommandResult | Left:
         """A command that is waited for, until its time is up."""
         settings = ctx.need(Settings).shell
         begun_at = time.perf_counter()
@@ -147,12 +147,12 @@ class Shell(Tool[ShellArgs, CommandResult | Left]):
             released = why == "time" and begun.running not in tasks.waited
             yields = why == "time" and args.yields and tasks.has_room and may_go_on(args.command)
             if yields or released:
-                text = _kept(begun, begun.running.finished(), args, ctx)
+                text = _collect_output(begun, begun.running.result(), args, ctx)
                 task = leave(begun, ctx, args.description)
                 begun.running.news()  # it is told here
                 if released:
                     ctx.note("The user has sent it to the background.")
-                return Left(seen(task, text), after=None if released else seconds)
+                return Left(snapshot_task(task, text), after=None if released else seconds)
             if why != "ended":
                 await begun.running.stop()
         except BaseException:
@@ -167,7 +167,7 @@ class Shell(Tool[ShellArgs, CommandResult | Left]):
         if why == "quiet":
             whose = " (shell.quiet_seconds)" * (quiet_seconds == settings.quiet_seconds)
             ctx.note(f"The command was stopped after {quiet_seconds:g} seconds without output{whose}.")
-        ran = _ran(begun, args, ctx, took=time.perf_counter() - begun_at, stopped=why != "ended")
+        ran = _build_result(begun, args, ctx, took=time.perf_counter() - begun_at, stopped=why != "ended")
         return ran._replace(
             timed_out_after=seconds if why == "time" else None, quiet_after=quiet_seconds if why == "quiet" else None
         )
@@ -211,9 +211,11 @@ def _follows(args: ShellArgs) -> bool:
     return args.carry and args.cwd == "."
 
 
-def _ran(begun: CommandStart, args: ShellArgs, ctx: Context, *, took: float, stopped: bool = False) -> CommandResult:
-    finished = begun.running.finished()
-    text = _kept(begun, finished, args, ctx)
+def _build_result(
+    begun: CommandStart, args: ShellArgs, ctx: Context, *, took: float, stopped: bool = False
+) -> CommandResult:
+    finished = begun.running.result()
+    text = _collect_output(begun, finished, args, ctx)
     if finished.log_error:
         ctx.drop_log()
         ctx.note(f"The full output could not be kept: {finished.log_error}.")
@@ -222,19 +224,19 @@ def _ran(begun: CommandStart, args: ShellArgs, ctx: Context, *, took: float, sto
     if finished.survivors_killed and not stopped:
         ctx.note("Processes that the command left running were stopped.")
     assert finished.exit_code is not None
-    if limit := reached(begun.limits, finished.exit_code, finished.errors or finished.text):
+    if limit := describe_limit(begun.limits, finished.exit_code, finished.errors or finished.text):
         ctx.note(limit)
-    lines = printed_lines(begun, finished)
+    lines = count_printed_lines(begun, finished)
     return CommandResult(begun.command, begun.cwd, text, finished.exit_code, None, finished.errors, took, lines=lines)
 
 
-def _kept(begun: CommandStart, finished: Finished, args: ShellArgs, ctx: Context) -> str:
+def _collect_output(begun: CommandStart, finished: Finished, args: ShellArgs, ctx: Context) -> str:
     """What is shown of the output. The log is kept where that is not all."""
-    found = begun.running.found
+    found = begun.running.highlights
     if args.tail_bytes is None:
-        text = finished.text if args.apart else highlighted(finished.text, finished.missing_chars, found)
+        text = finished.text if args.apart else insert_highlights(finished.text, finished.missing_chars, found)
         newlines = text.count("\n") + finished.errors.count("\n")
-        ctx.mark(lambda: lacking(found(), newlines))
+        ctx.mark(lambda: subtract_newlines(found(), newlines))
         if finished.missing_chars:
             # What stands between the ends is not output.
             shown_chars = len(finished.text) + len(finished.errors)

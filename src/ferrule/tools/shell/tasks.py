@@ -17,10 +17,19 @@ from ferrule.core.content import CommandResult
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.subagents import AgentStatus, Worked, last_words, subagents
 from ferrule.core.tool import Args, Context, Tool
-from ferrule.system.environment import reached
+from ferrule.system.environment import describe_limit
 from ferrule.system.tasks import Task, Tasks
 from ferrule.system.threads import Threads
-from ferrule.tools.shell.command import KEPT_CHARS, begin, leave, middle_cut, offered, printed_lines, seen, token_chars
+from ferrule.tools.shell.command import (
+    KEPT_CHARS,
+    begin,
+    count_printed_lines,
+    leave,
+    run_with_approval,
+    snapshot_task,
+    token_chars,
+    truncate_middle,
+)
 from ferrule.tools.shell.outcomes import Left, TaskList, TaskRead, TaskSeen, TaskStatus, TaskStopped
 
 _LISTED = 20
@@ -37,13 +46,13 @@ class TaskArgs(Args, frozen=True, kw_only=True):
 
 def find(args: TaskArgs, ctx: Context) -> Task:
     """The task. Raises with the tasks that there are."""
-    found = named(args, ctx)
+    found = find_task_or_agent(args, ctx)
     if isinstance(found, Worked):
         raise ToolFailure(f"{found.id} is an agent and no command; it can only be read and stopped.", code="is-agent")
     return found
 
 
-def named(args: TaskArgs, ctx: Context) -> Task | Worked:
+def find_task_or_agent(args: TaskArgs, ctx: Context) -> Task | Worked:
     """The task, or the agent as it stands. Raises with those that there are."""
     tasks, name = ctx.need(Tasks), args.task_id.strip()
     names = {"task_id": args.task_id or None, "number": args.number, "pid": args.pid}
@@ -58,7 +67,7 @@ def named(args: TaskArgs, ctx: Context) -> Task | Worked:
     if agent is None:
         shown = ", ".join(f"{ctx.param(key)} {value}" for key, value in given.items())
         by = next(iter(given))
-        known = _known(tasks.list(), by, works if by == "task_id" else ())
+        known = _describe_tasks(tasks.list(), by, works if by == "task_id" else ())
         raise ToolFailure(f"There is no task with {shown}. {known}", code="unknown-task")
     return agent
 
@@ -71,7 +80,7 @@ _STANDS: dict[AgentStatus, TaskStatus] = {
 }
 
 
-def agent_seen(worked: Worked, output: str = "", *, total_chars: int = 0) -> TaskSeen:
+def snapshot_agent(worked: Worked, output: str = "", *, total_chars: int = 0) -> TaskSeen:
     """An agent of the background as a task."""
     return TaskSeen(
         id=worked.id,
@@ -94,7 +103,7 @@ def agent_label(worked: Worked) -> str:
     return words if len(words) <= _LABEL_CHARS else words[: _LABEL_CHARS - 1] + "…"
 
 
-def _known(tasks: Sequence[Task], by: str, works: Sequence[Worked] = ()) -> str:
+def _describe_tasks(tasks: Sequence[Task], by: str, works: Sequence[Worked] = ()) -> str:
     if not tasks and not works:
         return "This session has no tasks."
     names = {"task_id": "id"}
@@ -118,8 +127,8 @@ class ShellList(Tool[ShellListArgs, TaskList]):
         return ()
 
     async def run(self, args: ShellListArgs, ctx: Context) -> TaskList:  # noqa: ARG002 - it has none
-        agents = map(agent_seen, subagents(ctx).list())
-        return TaskList((*map(seen, ctx.need(Tasks).list()), *agents))
+        agents = map(snapshot_agent, subagents(ctx).list())
+        return TaskList((*map(snapshot_task, ctx.need(Tasks).list()), *agents))
 
 
 _CHARS = 1_000
@@ -207,7 +216,7 @@ class ShellOutput(Tool[ShellOutputArgs, TaskRead]):
     extras = ("task_id", "number", "until")
 
     def access(self, args: ShellOutputArgs, ctx: Context) -> tuple[Access, ...]:
-        task = named(args, ctx)  # before it waits for anything
+        task = find_task_or_agent(args, ctx)  # before it waits for anything
         if isinstance(task, Worked) and args.until is not None:
             raise BadArguments(f"{ctx.param('until')}: {task.id} is an agent; only its end can be waited for.")
         if args.seconds < 0:
@@ -220,43 +229,43 @@ class ShellOutput(Tool[ShellOutputArgs, TaskRead]):
         return ()
 
     async def run(self, args: ShellOutputArgs, ctx: Context) -> TaskRead:
-        task, begun = named(args, ctx), time.perf_counter()
+        task, begun = find_task_or_agent(args, ctx), time.perf_counter()
         if isinstance(task, Worked):
-            return await self._said(task, args, ctx)
+            return await self._read_agent(task, args, ctx)
         until = None if args.until is None else OutputPattern(args.until, ctx.param("until"))
         waits = args.block or until is not None
         why = await task.running.wait(min(args.seconds, _MOST_SECONDS) if waits else 0.0, until=until)
         if until is not None:
             until.check()
-        news, finished = task.running.news(), task.running.finished()
+        news, finished = task.running.news(), task.running.result()
         output = news if args.news else finished.text + finished.errors
         is_whole = args.only is None and args.lines is None
         total_chars = (task.running.news_chars if args.news else finished.total_chars) if is_whole else 0
-        found = task.running.found if is_whole and not args.news else None
-        output = await _asked_for(output, args, ctx)
+        found = task.running.highlights if is_whole and not args.news else None
+        output = await _select_lines(output, args, ctx)
         task.told = task.told or task.running.ended
         return TaskRead(
-            seen(
+            snapshot_task(
                 task,
-                middle_cut(output, args.most_chars, total_chars, found),
+                truncate_middle(output, args.most_chars, total_chars, found),
                 total_chars=max(total_chars, len(output)),
             ),
             "running" if why in ("time", "quiet") and not waits else "time" if why == "quiet" else why,
             time.perf_counter() - begun,
         )
 
-    async def _said(self, agent: Worked, args: ShellOutputArgs, ctx: Context) -> TaskRead:
+    async def _read_agent(self, agent: Worked, args: ShellOutputArgs, ctx: Context) -> TaskRead:
         begun = time.perf_counter()
-        now = await subagents(ctx).seen(agent.id, min(args.seconds, _MOST_SECONDS) if args.block else 0.0) or agent
-        output = await _asked_for(last_words(now), args, ctx)
+        now = await subagents(ctx).poll(agent.id, min(args.seconds, _MOST_SECONDS) if args.block else 0.0) or agent
+        output = await _select_lines(last_words(now), args, ctx)
         return TaskRead(
-            agent_seen(now, middle_cut(output, args.most_chars), total_chars=len(output)),
+            snapshot_agent(now, truncate_middle(output, args.most_chars), total_chars=len(output)),
             "ended" if now.status != "running" else "time" if args.block else "running",
             time.perf_counter() - begun,
         )
 
 
-async def _asked_for(output: str, args: ShellOutputArgs, ctx: Context) -> str:
+async def _select_lines(output: str, args: ShellOutputArgs, ctx: Context) -> str:
     """The lines of it that the caller wants."""
     if args.only is not None:
         output = await ctx.need(Threads).run(OutputPattern(args.only, ctx.param("only")).lines, output)
@@ -278,15 +287,15 @@ class ShellStop(Tool[ShellStopArgs, TaskStopped]):
 
     def access(self, args: ShellStopArgs, ctx: Context) -> tuple[Access, ...]:
         # The session's own: who was let start it may stop it.
-        return (Access("process", "write", named(args, ctx).id, "own"),)
+        return (Access("process", "write", find_task_or_agent(args, ctx).id, "own"),)
 
     async def run(self, args: ShellStopArgs, ctx: Context) -> TaskStopped:
-        task = named(args, ctx)
+        task = find_task_or_agent(args, ctx)
         if isinstance(task, Worked):
             return await _stop(task, ctx)
         if not await ctx.need(Tasks).stop(task):
-            raise ToolFailure(f"There is nothing to stop: {task.ending()}", code="not-running")
-        return TaskStopped(seen(task))
+            raise ToolFailure(f"There is nothing to stop: {task.describe_end()}", code="not-running")
+        return TaskStopped(snapshot_task(task))
 
 
 async def _stop(agent: Worked, ctx: Context) -> TaskStopped:
@@ -295,7 +304,7 @@ async def _stop(agent: Worked, ctx: Context) -> TaskStopped:
         raise ToolFailure(
             f"There is nothing to stop: the agent {agent.id} ({agent_label(agent)}) has ended.", code="not-running"
         )
-    return TaskStopped(agent_seen(stopped, stopped.text, total_chars=len(stopped.text)))
+    return TaskStopped(snapshot_agent(stopped, stopped.text, total_chars=len(stopped.text)))
 
 
 _TYPED_SECONDS, _LOOKED_SECONDS, _SHELL_WRITE_MOST_SECONDS = 0.25, 5.0, 300.0
@@ -334,22 +343,22 @@ class ShellWrite(Tool[ShellWriteArgs, TaskRead]):
         task, begun = find(args, ctx), time.perf_counter()
         if args.chars:
             if task.running.ended:
-                raise ToolFailure(f"Nothing was typed: {task.ending()}", code="not-running")
+                raise ToolFailure(f"Nothing was typed: {task.describe_end()}", code="not-running")
             try:
                 await task.running.write(args.chars.encode(errors="surrogateescape"))
             except OSError as error:
                 if error.errno == errno.EBADF and not args.chars.strip(_ENDING):
                     await ctx.need(Tasks).stop(task)  # without a terminal nobody makes a signal of it
-                    return TaskRead(seen(task, task.running.news()), "ended", time.perf_counter() - begun)
+                    return TaskRead(snapshot_task(task, task.running.news()), "ended", time.perf_counter() - begun)
                 raise ToolFailure(_unread(task.label, error), code="no-stdin") from error
         seconds = (_TYPED_SECONDS if args.chars else _LOOKED_SECONDS) if args.seconds is None else args.seconds
         why = await task.running.wait(min(max(seconds, 0.0), _SHELL_WRITE_MOST_SECONDS))
         news = task.running.news()
         task.told = task.told or task.running.ended
         total_chars = task.running.news_chars
-        shown = middle_cut(news, token_chars(args.most_tokens), total_chars)
+        shown = truncate_middle(news, token_chars(args.most_tokens), total_chars)
         return TaskRead(
-            seen(task, shown, total_chars=total_chars),
+            snapshot_task(task, shown, total_chars=total_chars),
             "ended" if why == "ended" else "time",
             time.perf_counter() - begun,
         )
@@ -393,7 +402,7 @@ class ShellSession(Tool[ShellSessionArgs, CommandResult | Left]):
         return (Access.command(args.command, cwd), Access.read(cwd))
 
     async def run(self, args: ShellSessionArgs, ctx: Context) -> CommandResult | Left:
-        return await offered(functools.partial(self._once, args, ctx), ctx, outside=args.outside)
+        return await run_with_approval(functools.partial(self._once, args, ctx), ctx, outside=args.outside)
 
     async def _once(self, args: ShellSessionArgs, ctx: Context, outside: bool) -> CommandResult | Left:  # noqa: FBT001 - `Once`
         begun = await begin(
@@ -418,25 +427,25 @@ class ShellSession(Tool[ShellSessionArgs, CommandResult | Left]):
             raise
         news = begun.running.news()
         total_chars = begun.running.news_chars
-        shown = middle_cut(news, token_chars(args.most_tokens), total_chars, begun.running.found)
+        shown = truncate_middle(news, token_chars(args.most_tokens), total_chars, begun.running.highlights)
         if why != "ended" and has_room:
             task = leave(begun, ctx, args.description)
-            return Left(seen(task, shown, total_chars=total_chars), after=seconds)
+            return Left(snapshot_task(task, shown, total_chars=total_chars), after=seconds)
         begun.close()
-        finished = begun.running.finished()
+        finished = begun.running.result()
         assert finished.exit_code is not None
         if why != "ended":
             ctx.note(f"It was stopped, for {ctx.need(Tasks).most} tasks run already (shell.background_max).")
         if finished.survivors_killed and why == "ended":
             ctx.note("Processes that the command left running were stopped.")
-        if limit := reached(begun.limits, finished.exit_code, finished.text):
+        if limit := describe_limit(begun.limits, finished.exit_code, finished.text):
             ctx.note(limit)
         if (finished.missing_chars or len(shown) < len(news)) and not finished.log_error:
             ctx.keep_log(finished.logged_bytes)
         took = time.perf_counter() - begun_at
         timed_out = seconds if why != "ended" else None
         total_chars = max(finished.total_chars, total_chars)
-        lines = printed_lines(begun, finished)
+        lines = count_printed_lines(begun, finished)
         return CommandResult(
             begun.command, begun.cwd, shown, finished.exit_code, timed_out, "", took, None, total_chars, lines
         )

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from ferrule.files.frontmatter import front_matter
-from ferrule.tools.skills.skills import rules, shown
+from ferrule.tools.skills.skills import clean_line, rules
 
 FOLDERS = (".claude/commands", ".agents/commands", ".ferrule/commands")
 """In a project and in the home folder; the later one overrides the earlier one."""
@@ -44,13 +44,13 @@ def read_command(text: str, name: str, layer: Literal["user", "project"], file: 
     first = next((row.lstrip("# ") for row in body.splitlines() if row.strip()), "")
     return CommandFile(
         name=name,
-        description=shown(_text(said.get("description")) or first)[:_MOST_CHARS],
+        description=clean_line(_text(said.get("description")) or first)[:_MOST_CHARS],
         layer=layer,
         file=file,
         body=body,
-        hint=shown(_text(said.get("argument-hint")))[:_MOST_CHARS],
+        hint=clean_line(_text(said.get("argument-hint")))[:_MOST_CHARS],
         rules=rules(said.get("allowed-tools")),
-        model=shown(_text(said.get("model")))[:_MOST_CHARS],
+        model=clean_line(_text(said.get("model")))[:_MOST_CHARS],
     )
 
 

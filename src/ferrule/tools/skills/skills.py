@@ -105,7 +105,7 @@ class Unusable(ValueError):  # noqa: N818 - the state
     """The file is no skill; the message says why, as the end of a sentence about it."""
 
 
-def heading(text: str) -> FrontMatter:
+def require_front_matter(text: str) -> FrontMatter:
     """The front matter of a file that has to have one. Raises: Unusable."""
     header = front_matter(text, lenient=True)
     if not header.present:
@@ -113,7 +113,9 @@ def heading(text: str) -> FrontMatter:
     if header.problem:
         raise Unusable(f"its front matter cannot be read, for {header.problem}")
     if header.twice:
-        raise Unusable(f"its front matter says {shown(header.twice[0])} twice, and only one of the two would count")
+        raise Unusable(
+            f"its front matter says {clean_line(header.twice[0])} twice, and only one of the two would count"
+        )
     return header
 
 
@@ -122,11 +124,11 @@ def read_skill(text: str, folder_name: str) -> SkillFileContent:
 
     Raises: Unusable.
     """
-    header = heading(text)
+    header = require_front_matter(text)
     said = {key.strip().lower().replace("_", "-"): value for key, value in header.values.items()}
     warnings: list[str] = []
     name = _name(said.get("name"), folder_name, warnings)
-    description = shown(_text(said.get("description")))
+    description = clean_line(_text(said.get("description")))
     if not description:
         raise Unusable("its front matter has no description")
     if len(description) > MOST_DESCRIPTION_CHARS:
@@ -135,7 +137,7 @@ def read_skill(text: str, folder_name: str) -> SkillFileContent:
     values = {
         "name": name,
         "description": description,
-        "hint": shown(_text(said.get("argument-hint")))[:_MOST_WORD_CHARS],
+        "hint": clean_line(_text(said.get("argument-hint")))[:_MOST_WORD_CHARS],
         # A word that nobody understands here was to keep something out.
         "for_model": not is_true(
             said.get("disable-model-invocation"), otherwise=_says(said, "disable-model-invocation")
@@ -151,12 +153,12 @@ def read_skill(text: str, folder_name: str) -> SkillFileContent:
 def from_prompt(prompt: ServerPrompt) -> Skill:
     """A server's prompt as a skill."""
     hint = " ".join(f"{one.name}=…" if one.is_required else f"[{one.name}=…]" for one in prompt.parameters)
-    words = shown(prompt.words)[:MOST_DESCRIPTION_CHARS]
+    words = clean_line(prompt.words)[:MOST_DESCRIPTION_CHARS]
     return Skill(
-        name=shown(f"{prompt.server}:{prompt.name}")[:_MOST_WORD_CHARS],
-        description=words or f"A prompt of the server {shown(prompt.server)}.",
+        name=clean_line(f"{prompt.server}:{prompt.name}")[:_MOST_WORD_CHARS],
+        description=words or f"A prompt of the server {clean_line(prompt.server)}.",
         layer="server",
-        hint=shown(hint)[:_MOST_WORD_CHARS],
+        hint=clean_line(hint)[:_MOST_WORD_CHARS],
         server=prompt.server,
         prompt=prompt.name,
         parameters=prompt.parameters,
@@ -168,11 +170,11 @@ def rules(value: Any) -> tuple[str, ...]:
     if isinstance(value, list):
         found = [one.strip() for one in value if isinstance(one, str)]
     else:
-        found = _divided(value) if isinstance(value, str) else []
+        found = _split_words(value) if isinstance(value, str) else []
     return tuple(dict.fromkeys(one for one in found if one and len(one) <= _MOST_RULE_CHARS))[:_MOST_RULES]
 
 
-def shown(text: str) -> str:
+def clean_line(text: str) -> str:
     """A text in one line, without characters that steer a terminal or cannot be seen."""
     return " ".join("".join(char if char.isprintable() else " " if char.isspace() else "" for char in text).split())
 
@@ -190,7 +192,7 @@ def _name(value: Any, folder_name: str, warnings: list[str]) -> str:
         if is_name(name.lower()):
             warnings.append(f"its name {name} was taken as {name.lower()}")
             return name.lower()
-        warnings.append(f"its name {shown(name)[:80]!r} is not made of small letters, digits and hyphens")
+        warnings.append(f"its name {clean_line(name)[:80]!r} is not made of small letters, digits and hyphens")
     raise Unusable(warnings[-1])
 
 
@@ -205,7 +207,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _divided(words: str) -> list[str]:
+def _split_words(words: str) -> list[str]:
     """The parts between commas and blanks, but for those inside of parentheses."""
     found, word, depth = [], "", 0
     for char in words:
@@ -234,7 +236,7 @@ def catalog(skills: Sequence[Skill], limit_chars: int) -> str:
     kept = list(itertools.takewhile(_fits(room), (_line(skill) for skill in skills)))
     if len(kept) < len(skills):
         # Names are worth more than some of the descriptions: what is named can be loaded.
-        kept = list(itertools.takewhile(_fits(room), (_escaped(f"- {skill.name}") for skill in skills)))
+        kept = list(itertools.takewhile(_fits(room), (_escape_markup(f"- {skill.name}") for skill in skills)))
     more = [f"- and {len(skills) - len(kept):,} more"] if len(kept) < len(skills) else []
     return "\n".join((_HEAD, *kept, *more, _TAIL))
 
@@ -251,7 +253,7 @@ def unknown(name: str, known: Mapping[str, Skill]) -> ToolFailure:
         hint = f"The skills are {names}{' and others' if len(known) > _MOST_NAMED else ''}."
     else:
         hint = "There are no skills in this session."
-    return ToolFailure(f"There is no skill called {shown(name)[:100]!r}. {hint}", code="unknown-skill")
+    return ToolFailure(f"There is no skill called {clean_line(name)[:100]!r}. {hint}", code="unknown-skill")
 
 
 def prompt_of(name: str, known: Iterable[Skill]) -> Skill | None:
@@ -267,15 +269,15 @@ def files_beside(skill: Skill) -> tuple[str, ...]:
     except OSError:
         return ()
     named = sorted(f"{name}/" if is_folder else name for name, is_folder in found)
-    return tuple(shown(name) for name in named if name != FILE and not name.startswith("."))[:_MOST_BESIDE]
+    return tuple(clean_line(name) for name in named if name != FILE and not name.startswith("."))[:_MOST_BESIDE]
 
 
 def _line(skill: Skill) -> str:
     hint = f" (arguments: {skill.hint})" if skill.hint else ""
-    return _escaped(f"- {skill.name}{hint}: {skill.description}")
+    return _escape_markup(f"- {skill.name}{hint}: {skill.description}")
 
 
-def _escaped(line: str) -> str:
+def _escape_markup(line: str) -> str:
     """No line of a skill's ends the list."""
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
@@ -426,7 +428,7 @@ class Skills:
     def all(self) -> tuple[Skill, ...]:
         """Every skill of the session, those of folders first, each without its instructions."""
         with self._lock:
-            found = self._found()
+            found = self._find_skills()
         return tuple(skill for skill in found.values() if not self._is_disabled(skill.name))
 
     def get(self, name: str) -> Skill:
@@ -451,7 +453,7 @@ class Skills:
             raise ToolFailure(f"The skill {skill.name} cannot be used: {why}.", code="bad-skill") from error
         if said.values["name"] != skill.name or not is_same:
             raise ToolFailure(f"The skill {skill.name} changed while it was looked at. Try again.", code="bad-skill")
-        carried = {"toolbox": self._carried(skill, CARRIED), "servers": self._carried(skill, SERVERS)}
+        carried = {"toolbox": self._find_carried(skill, CARRIED), "servers": self._find_carried(skill, SERVERS)}
         trusted = skill.trusted and self._is_as_trusted(skill, raw)
         return msgspec.structs.replace(skill, **said.values, **carried, trusted=trusted)
 
@@ -462,7 +464,7 @@ class Skills:
         trusted = self._contents().get(skill.file)
         return trusted is not None and raw in {None, trusted}
 
-    def carried_text(self, skill: Skill) -> str:
+    def read_servers(self, skill: Skill) -> str:
         """What the file of servers says that a skill carries. Raises OSError and Unusable."""
         return as_text(read_raw(self._jail, skill.servers)) if skill.servers else ""
 
@@ -470,7 +472,7 @@ class Skills:
         """The skills that a model may load, for a system prompt; empty where there are none."""
         return catalog([skill for skill in self.all() if skill.for_model], limit_chars)
 
-    def _found(self) -> dict[str, Skill]:
+    def _find_skills(self) -> dict[str, Skill]:
         self._warnings = {}
         found: dict[str, Skill] = {}
         seen: set[str] = set()
@@ -485,7 +487,7 @@ class Skills:
                     )
                     break
                 seen.add(file)
-                skill = self._listed(file, called, place)
+                skill = self._load_skill(file, called, place)
                 # One of a project that nobody trusts is not in front of the user's own.
                 if skill is not None and (
                     skill.name not in found or (skill.layer == "user" and _is_strange(found[skill.name]))
@@ -522,13 +524,13 @@ class Skills:
                 else:
                     yield real, name
 
-    def _listed(self, file: str, called: str, place: SkillFolder) -> Skill | None:
+    def _load_skill(self, file: str, called: str, place: SkillFolder) -> Skill | None:
         """A skill of a list; a file that is as it was is not read again."""
         try:
             signature = _signature(file, called)
             read = self._read.get(file)
             if read is None or read.signature != signature:
-                read = self._read[file] = self._understood(file, called, signature)
+                read = self._read[file] = self._parse_file(file, called, signature)
         except OSError as error:
             self._warn(f"{file} is not a skill: {describe(error)}.")
             return None
@@ -550,7 +552,7 @@ class Skills:
             return False
         return first == signature or not self._jail.holds(file)
 
-    def _understood(self, file: str, called: str, signature: tuple[object, ...]) -> _SkillSnapshot:
+    def _parse_file(self, file: str, called: str, signature: tuple[object, ...]) -> _SkillSnapshot:
         try:
             said = read_skill(as_text(read_raw(self._jail, file, head_bytes=_HEADER_BYTES)), called)
         except Unusable as error:
@@ -559,7 +561,7 @@ class Skills:
         skill = Skill(layer="project", folder=os.path.dirname(file), called=called, file=file, **values)
         return _SkillSnapshot(signature, skill, tuple(f"{file}: {warning}." for warning in said.warnings))
 
-    def _carried(self, skill: Skill, name: str) -> str:
+    def _find_carried(self, skill: Skill, name: str) -> str:
         """What a skill carries under this name, as a real path; a project's may not be a link."""
         path = os.path.join(skill.folder, name)
         real = os.path.realpath(path)
@@ -580,7 +582,7 @@ class Skills:
         return any(fnmatchcase(name, pattern) for pattern in self._disable)
 
     def _warn(self, sentence: str) -> None:
-        self._warnings[shown(sentence)] = None
+        self._warnings[clean_line(sentence)] = None
 
 
 def _is_strange(skill: Skill) -> bool:

@@ -63,7 +63,7 @@ class _Values:
         self.used = False
         """Has a placeholder of the arguments been met?"""
 
-    def meant(self, place: re.Match[str]) -> list[str] | None:
+    def expand(self, place: re.Match[str]) -> list[str] | None:
         """The words that a placeholder stands for; None where there are none, so that it is no placeholder."""
         kind = place.lastgroup or ""
         if kind in self.named:
@@ -115,7 +115,7 @@ def compose(body: str, *, arguments: str = "", session: str = "", folder: str = 
 
 
 def _in_prose(place: re.Match[str], values: _Values) -> str:
-    meant = values.meant(place)
+    meant = values.expand(place)
     if meant is None:
         return place[0]  # five dollars, and not the sixth argument
     return values.arguments if place.lastgroup == "all" else "".join(meant)
@@ -131,9 +131,9 @@ def _command(line: str, values: _Values) -> str:
         found = place.match(line, at) if char == "$" else None
         # Between single quotes `$1` is awk's, or whoever's the text is for.
         if found is not None and not (quote == "'" and found.lastgroup == "short"):
-            meant = values.meant(found) or []
+            meant = values.expand(found) or []
             given = given or any(meant)
-            done.append(_quoted(meant, values.arguments if found.lastgroup == "all" else "".join(meant), quote))
+            done.append(_quote(meant, values.arguments if found.lastgroup == "all" else "".join(meant), quote))
             at = found.end()
             continue
         width = 2 if (char == "\\" and quote != "'") or line.startswith("$$", at) else 1
@@ -146,7 +146,7 @@ def _command(line: str, values: _Values) -> str:
     return "".join(done)
 
 
-def _quoted(meant: Sequence[str], whole: str, quote: str) -> str:
+def _quote(meant: Sequence[str], whole: str, quote: str) -> str:
     """What stands in place of a placeholder: words of their own, or a part of the word that the quotes make."""
     import shlex  # as above
 

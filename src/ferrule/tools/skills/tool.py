@@ -34,7 +34,7 @@ class SkillAdditions(NamedTuple):
     rules: tuple[str, ...] = ()
 
 
-def asks(skill: Skill) -> bool:
+def needs_approval(skill: Skill) -> bool:
     """Must the user be asked before it brings what it brings? The rules of the user's own skills need no question."""
     return skill.trusted and bool(skill.toolbox or skill.servers or (skill.rules and skill.layer == "project"))
 
@@ -43,7 +43,7 @@ def fingerprint(skill: Skill, skills: Skills) -> str:
     """What the user was asked about: it must be the same when it is brought."""
     told = hashlib.sha256(repr(skill.rules).encode())
     with contextlib.suppress(OSError, Unusable):  # one that cannot be read is told as such when it is brought
-        told.update(skills.carried_text(skill).encode())
+        told.update(skills.read_servers(skill).encode())
     if skill.toolbox:
         with contextlib.suppress(OSError), os.scandir(skill.toolbox) as entries:
             for entry in sorted(entries, key=lambda one: one.name):
@@ -98,7 +98,7 @@ def _let_read(skill: Skill, bringing: Bringing, ctx: Context) -> None:
 def _servers(skill: Skill, ctx: Context) -> dict[str, Any]:
     """The servers of its `mcp.json`: a map from names, or one under `mcpServers`."""
     try:
-        said = json.loads(ctx.need(Skills).carried_text(skill))
+        said = json.loads(ctx.need(Skills).read_servers(skill))
     except (OSError, Unusable, ValueError, RecursionError) as error:
         why = describe(error) if isinstance(error, OSError) else str(error)
         raise ToolFailure(f"{skill.servers} cannot be read: {why}.") from error
@@ -131,7 +131,7 @@ async def output(line: str, ctx: Context, *, cwd: str) -> str:
             with contextlib.suppress(OSError):  # mostly it was never made
                 os.unlink(begun.log)
     begun.close()
-    finished = begun.running.finished()
+    finished = begun.running.result()
     text = finished.text.rstrip("\n")
     if why != "ended":
         return f"{text}\n[`{line}` was stopped after {SECONDS:g} seconds.]".lstrip("\n")
@@ -176,14 +176,14 @@ class UseSkill(Tool[SkillArgs, SkillLoaded]):
 
     async def run(self, args: SkillArgs, ctx: Context) -> SkillLoaded:
         skill, composed, touches = self._ready(args, ctx)
-        if _pinned(touches) != _pinned(ctx.touches):
+        if _access_keys(touches) != _access_keys(ctx.touches):
             # What was decided on were other commands, or other tools.
             raise ToolFailure(
                 f"The skill {skill.name} changed after it was decided on; nothing of it was run. Load it again.",
                 code="skill-changed",
             )
         if skill.server:
-            return await _prompted(skill, args, ctx)
+            return await _load_prompt(skill, args, ctx)
         outputs = [await output(line, ctx, cwd=ctx.path(".")) for line in composed.lines]
         brought = await bring(skill, ctx)
         if skill.unobeyed:
@@ -208,12 +208,12 @@ class UseSkill(Tool[SkillArgs, SkillLoaded]):
         if skill.server:
             return _Ready(skill, Composed(()), (Access.server(skill.server, mode="read"),))
         ctx.need(Guard).check_read(skill.file)
-        composed = _composed(skill, args.args, skills.session)
+        composed = _compose_skill(skill, args.args, skills.session)
         touches = [Access.command(line, ctx.path(".")) for line in dict.fromkeys(composed.lines)]
         if skill.layer == "project":
             touches.append(Access.read(skill.folder))
         # Nothing of a project runs before the user trusts it, or says yes to it.
-        if asks(skill) or (composed.lines and not skill.trusted):
+        if needs_approval(skill) or (composed.lines and not skill.trusted):
             pinned = fingerprint(skill, skills)
             touches.append(Access.server(f"skill:{skill.name}")._replace(folder=pinned))
         return _Ready(skill, composed, tuple(touches))
@@ -229,7 +229,7 @@ class UseSkill(Tool[SkillArgs, SkillLoaded]):
             )
 
 
-def _composed(skill: Skill, arguments: str, session: str) -> Composed:
+def _compose_skill(skill: Skill, arguments: str, session: str) -> Composed:
     try:
         composed = compose(skill.body, arguments=arguments, session=session, folder=skill.folder)
     except Unquotable as error:
@@ -245,7 +245,7 @@ def _composed(skill: Skill, arguments: str, session: str) -> Composed:
     return composed
 
 
-async def _prompted(skill: Skill, args: SkillArgs, ctx: Context) -> SkillLoaded:
+async def _load_prompt(skill: Skill, args: SkillArgs, ctx: Context) -> SkillLoaded:
     """A server's prompt. Its text is data: nothing is looked for in it."""
     try:
         given = prompt_arguments(args.args, skill.parameters)
@@ -257,6 +257,6 @@ async def _prompted(skill: Skill, args: SkillArgs, ctx: Context) -> SkillLoaded:
     return SkillLoaded(skill.name, "", text)
 
 
-def _pinned(touches: tuple[Access, ...]) -> list[tuple[str, str, str]]:
+def _access_keys(touches: tuple[Access, ...]) -> list[tuple[str, str, str]]:
     """The accesses without their modes: a command that is found to only read is marked so."""
     return [(access.kind, access.key, access.folder) for access in touches]

@@ -33,10 +33,10 @@ from ferrule.tools.threads.thread import (
     ThreadFinding,
     ThreadMetadata,
     bindable,
-    counted,
+    count_phrases,
     excerpt,
     phrases,
-    ranked,
+    rank_texts,
     words,
 )
 
@@ -216,7 +216,7 @@ def _row(text: tuple[int, str]) -> tuple[int, str, str]:
 def _look_up(connection: sqlite3.Connection, terms: "Collection[Term]", among: Collection[int]) -> dict[int, Best]:
     best: dict[int, Best] = {}
     with _whole(connection):
-        left = _holding(connection, terms, among)
+        left = _filter_by_terms(connection, terms, among)
         spans = [(one << SHIFT, ((one + 1) << SHIFT) - 1) for one in left]
         if len(left) > _FEW_THREADS:
             spans = [(0, (max(left) + 1) << SHIFT)]
@@ -232,7 +232,7 @@ def _look_up(connection: sqlite3.Connection, terms: "Collection[Term]", among: C
     return best
 
 
-def _holding(connection: sqlite3.Connection, terms: "Iterable[Term]", among: Iterable[int]) -> set[int]:
+def _filter_by_terms(connection: sqlite3.Connection, terms: "Iterable[Term]", among: Iterable[int]) -> set[int]:
     left = set(among)
     for term in terms:
         rows = connection.execute(
@@ -260,13 +260,13 @@ def _scan(connection: sqlite3.Connection, terms: "Collection[Term]", among: Coll
     titles = connection.execute("SELECT number << ?, title FROM threads", (SHIFT,))
     texts = connection.execute("SELECT number, text FROM items WHERE text <> ''")
     # One text at a time in memory; of each, only numbers are kept.
-    found = [(item, counted(text, sought)) for rows in (titles, texts) for item, text in rows]
+    found = [(item, count_phrases(text, sought)) for rows in (titles, texts) for item, text in rows]
     left, at = set(among), 0
     for term in terms:
         own = slice(at, at := at + len(term.forms))
         left &= {item >> SHIFT for item, one in found if any(one.times[own])}
     best: dict[int, Best] = {}
-    for (item, _), score in zip(found, ranked([one for _, one in found]), strict=True):
+    for (item, _), score in zip(found, rank_texts([one for _, one in found]), strict=True):
         number = item >> SHIFT
         if score and number in left and (number not in best or best[number].score < score):
             best[number] = Best(score, item)
@@ -654,7 +654,7 @@ def find(
     query = parse(text, now=now)
     if query.is_empty:
         return Findings(notes=query.notes)
-    known = database.read(lambda connection: _filtered(connection, query, wanted))
+    known = database.read(lambda connection: _find_candidates(connection, query, wanted))
     if query.terms:
         best = index.search(database, query.terms, known.keys()) if known else {}
         order = sorted(best, key=lambda number: (-_worth(best[number], known[number], now), -known[number].updated))
@@ -663,7 +663,9 @@ def find(
         order = sorted(known, key=lambda number: -known[number].updated)
     shown = order[: max(0, limit)]
     found = database.read(
-        lambda connection: [_finding(connection, query, number, known[number], best.get(number)) for number in shown]
+        lambda connection: [
+            _build_finding(connection, query, number, known[number], best.get(number)) for number in shown
+        ]
     )
     return Findings(tuple(found), len(order), query.notes)
 
@@ -673,7 +675,9 @@ def _worth(best: Best, about: ThreadMetadata, now: float) -> float:
     return best.score * (1.0 + math.exp2(-age / _HALF_LIFE_SECONDS))
 
 
-def _filtered(connection: sqlite3.Connection, query: ThreadQuery, wanted: ThreadFilter) -> dict[int, ThreadMetadata]:
+def _find_candidates(
+    connection: sqlite3.Connection, query: ThreadQuery, wanted: ThreadFilter
+) -> dict[int, ThreadMetadata]:
     rows = connection.execute(
         f"{SELECT} WHERE updated >= ? AND created < ?",
         (
@@ -688,7 +692,7 @@ def _filtered(connection: sqlite3.Connection, query: ThreadQuery, wanted: Thread
         if wanted.takes(about) and all(name in _repo(about) for name in repos):
             known[row[0]] = about
     for pattern in query.files:
-        fits = _fitting(pattern)
+        fits = _build_path_matcher(pattern)
         touching = {thread for thread, path in connection.execute("SELECT thread, path FROM files") if fits(path)}
         known = {number: about for number, about in known.items() if number in touching}
     return known
@@ -699,7 +703,7 @@ def _repo(about: ThreadMetadata) -> str:
     return (about.repo or os.path.basename(about.workspace)).casefold()
 
 
-def _fitting(pattern: str) -> Callable[[str], bool]:
+def _build_path_matcher(pattern: str) -> Callable[[str], bool]:
     """A part of a path in any case, or a glob of its end."""
     low = pattern.casefold().replace("\\", "/")
     if any(sign in pattern for sign in "*?["):
@@ -712,12 +716,12 @@ def _fitting(pattern: str) -> Callable[[str], bool]:
     return lambda path: low in path.casefold().replace("\\", "/")
 
 
-def _finding(
+def _build_finding(
     connection: sqlite3.Connection, query: ThreadQuery, number: int, about: ThreadMetadata, best: Best | None
 ) -> ThreadFinding:
     files = files_of(connection, number)
     if query.files:
-        tests = [_fitting(pattern) for pattern in query.files]
+        tests = [_build_path_matcher(pattern) for pattern in query.files]
         files.sort(key=lambda path: not any(fits(path) for fits in tests))
     shown = excerpt(_text(connection, best, about), [phrase for phrase, _ in forms(query.terms)]) if best else ""
     return ThreadFinding(about, shown, tuple(files[:_SHOWN_FILES]), max(0, len(files) - _SHOWN_FILES))
@@ -730,7 +734,7 @@ def _text(connection: sqlite3.Connection, best: Best, about: ThreadMetadata) -> 
     return "" if row is None else row[0]
 
 
-def listed(connection: sqlite3.Connection, wanted: ThreadFilter, limit: int) -> Iterable[ThreadMetadata]:
+def list_newest(connection: sqlite3.Connection, wanted: ThreadFilter, limit: int) -> Iterable[ThreadMetadata]:
     """The newest threads, the newest first."""
     rows = connection.execute(f"{SELECT} ORDER BY updated DESC, number DESC")
     found: list[ThreadMetadata] = []

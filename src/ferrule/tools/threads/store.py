@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ferrule.tools.threads.thread import TITLE, Findings, Item, Thread, ThreadFinding, ThreadMetadata, bindable, named
+from ferrule.tools.threads.thread import (
+    TITLE,
+    Findings,
+    Item,
+    Thread,
+    ThreadFinding,
+    ThreadMetadata,
+    bindable,
+    parse_thread_id,
+)
 
 if TYPE_CHECKING:
     import sqlite3
@@ -88,7 +97,7 @@ class ThreadStore:
         now = self._clock()
         with self._lock:
             about = self._begun.setdefault(thread, ThreadMetadata(thread, "", created=now))
-            with self._explained() as database:
+            with self._open_database() as database:
                 if self._swept is None:
                     _make_private(os.path.dirname(self.path))
                 database.write(lambda connection: insert(connection, about, items, now, branch=branch))
@@ -106,7 +115,7 @@ class ThreadStore:
         """Copy a thread under another id; false if there is no such thread, or nothing in it."""
         from ferrule.tools.threads.search import copy  # loads SQLite
 
-        with self._lock, self._explained() as database:
+        with self._lock, self._open_database() as database:
             if not self._is_there():
                 return False
             return database.write(lambda connection: copy(connection, thread, name, self._clock()))
@@ -120,7 +129,7 @@ class ThreadStore:
             row = connection.execute(f"{SELECT} WHERE id = ?", (thread,)).fetchone()
             return row and (about_row(row), items_of(connection, row[0]), files_of(connection, row[0]))
 
-        with self._lock, self._explained() as database:
+        with self._lock, self._open_database() as database:
             kept = database.read(whole_thread) if self._is_there() else None
         if kept is None:
             begun = self._begun.get(thread)
@@ -136,7 +145,7 @@ class ThreadStore:
         from ferrule.tools.threads.search import SELECT  # loads SQLite
         from ferrule.tools.threads.search import about_of as about_row
 
-        with self._lock, self._explained() as database:
+        with self._lock, self._open_database() as database:
             if not self._is_there():
                 return self._begun.get(thread)
             row = database.read(lambda connection: connection.execute(f"{SELECT} WHERE id = ?", (thread,)).fetchone())
@@ -144,7 +153,7 @@ class ThreadStore:
 
     def latest(self, workspace: str) -> str | None:
         """The last thread of this very folder; none of a subagent."""
-        with self._lock, self._explained() as database:
+        with self._lock, self._open_database() as database:
             if not self._is_there():
                 return None
             row = database.read(
@@ -157,18 +166,18 @@ class ThreadStore:
 
     def resolve(self, name: str) -> str | None:
         """The thread that is meant: an id, the beginning of only one, with an @, or an address that ends with one."""
-        found = self.meant(name)
+        found = self.find_ids(name)
         return found[0] if len(found) == 1 else None
 
-    def meant(self, name: str) -> tuple[str, ...]:
+    def find_ids(self, name: str) -> tuple[str, ...]:
         """The threads whose ids begin so, a few at most; one that is named in full is the only one."""
-        wanted = named(name)
+        wanted = parse_thread_id(name)
         for whole in (name.strip(), wanted):
             if whole and self.about(whole) is not None:
                 return (whole,)
         if len(wanted) < _SOME_CHARS or not self._is_there():
             return ()
-        with self._lock, self._explained() as database:
+        with self._lock, self._open_database() as database:
             rows = database.read(
                 lambda connection: connection.execute(
                     "SELECT id FROM threads WHERE id BETWEEN ? AND ? ORDER BY updated DESC LIMIT 5",
@@ -192,8 +201,8 @@ class ThreadStore:
             find,
         )
 
-        wanted = self._wanted(workspace, children=children, own=own)
-        with self._lock, self._explained() as database:
+        wanted = self._build_filter(workspace, children=children, own=own)
+        with self._lock, self._open_database() as database:
             if not self._is_there():
                 return Findings()
             index = ThreadIndex(full_text=self._full_text)
@@ -203,19 +212,19 @@ class ThreadStore:
         self, *, limit: int = 20, workspace: str | Sequence[str] | None = None, children: bool = False
     ) -> tuple[ThreadMetadata, ...]:
         """The newest threads, the newest first."""
-        from ferrule.tools.threads.search import listed  # loads SQLite
+        from ferrule.tools.threads.search import list_newest  # loads SQLite
 
-        wanted = self._wanted(workspace, children=children)
-        with self._lock, self._explained() as database:
+        wanted = self._build_filter(workspace, children=children)
+        with self._lock, self._open_database() as database:
             if not self._is_there():
                 return ()
-            return tuple(database.read(lambda connection: listed(connection, wanted, limit)))
+            return tuple(database.read(lambda connection: list_newest(connection, wanted, limit)))
 
     def delete(self, thread: str) -> bool:
         """Do away with a thread and those of its subagents, so that nothing of them is left in the file."""
         from ferrule.tools.threads.search import remove, tidy, write  # loads SQLite
 
-        with self._lock, self._explained() as database:
+        with self._lock, self._open_database() as database:
             self._begun.pop(thread, None)
             if not self._is_there():
                 return False
@@ -234,7 +243,9 @@ class ThreadStore:
                 self._database.close()
                 self._database = None
 
-    def _wanted(self, workspace: str | Sequence[str] | None, *, children: bool, own: bool = True) -> "ThreadFilter":
+    def _build_filter(
+        self, workspace: str | Sequence[str] | None, *, children: bool, own: bool = True
+    ) -> "ThreadFilter":
         from ferrule.tools.threads.search import ThreadFilter  # loads SQLite
 
         folders = (workspace,) if isinstance(workspace, str) else workspace
@@ -263,7 +274,7 @@ class ThreadStore:
                 database.read(lambda connection: connection.executescript("PRAGMA incremental_vacuum"))
 
     @contextlib.contextmanager
-    def _explained(self) -> "Iterator[Database]":
+    def _open_database(self) -> "Iterator[Database]":
         """The database; what is wrong with it is said in a whole sentence."""
         from ferrule.system.sqlite import Database, UnusableError  # loads SQLite
         from ferrule.tools.threads.search import MIGRATIONS

@@ -72,7 +72,7 @@ class ThreadMetadata(NamedTuple):
     @property
     def size(self) -> str:
         """How long it is, in words."""
-        return f"{counted_words(self.prompts, 'prompt')}, {counted_words(self.answers, 'answer')}"
+        return f"{count_noun(self.prompts, 'prompt')}, {count_noun(self.answers, 'answer')}"
 
     def facts(self) -> dict[str, object]:
         """All of it by name, as JSON has it. What a turn is elsewhere is an answer, so turns are `messages` here."""
@@ -110,11 +110,11 @@ class Findings(NamedTuple):
     """Sentences about what of the query was left out."""
 
 
-def counted_words(count: int, noun: str) -> str:
+def count_noun(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def named(name: str) -> str:
+def parse_thread_id(name: str) -> str:
     """The id, or the beginning of one, in `T-…`, `@T-…`, an address that ends with it, or without its T; else empty."""
     text = name.strip().removeprefix("@")
     if "/" in text:
@@ -210,7 +210,7 @@ class PhraseCounts(NamedTuple):
     """How often each of the phrases is in it."""
 
 
-def counted(text: str, sought: Iterable[tuple[Phrase, bool]]) -> PhraseCounts:
+def count_phrases(text: str, sought: Iterable[tuple[Phrase, bool]]) -> PhraseCounts:
     """How often each phrase is in the text; the last word of one that is true may go on."""
     found = words(text)
     columns = [f" {' '.join(column)} " for column in found]
@@ -227,7 +227,7 @@ def _count(column: str, wanted: str) -> int:
     return times
 
 
-def ranked(texts: Sequence[PhraseCounts]) -> list[float]:
+def rank_texts(texts: Sequence[PhraseCounts]) -> list[float]:
     """How well each text fits, by BM25: higher is better, 0 where nothing is found."""
     usual = sum(one.size for one in texts) / len(texts) if texts else 1.0
     sums = [0.0] * len(texts)

@@ -11,7 +11,7 @@ from ferrule.files.jail import Jail
 from ferrule.system.threads import Threads
 from ferrule.tools.threads.outcomes import ThreadFound, ThreadRead, ThreadsFound
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Thread, ThreadFinding, ThreadMetadata, named, when
+from ferrule.tools.threads.thread import Thread, ThreadFinding, ThreadMetadata, parse_thread_id, when
 from ferrule.tools.threads.turns import Selected, messages, select
 
 T = TypeVar("T")
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 async def look(ctx: Context, work: Callable[[ThreadStore], T]) -> T:
     """What `work` finds in the session's store."""
-    return await ctx.need(Threads).run(_looked, work, ctx.need(ThreadStore))
+    return await ctx.need(Threads).run(_call_store, work, ctx.need(ThreadStore))
 
 
-def _looked(work: Callable[[ThreadStore], T], store: ThreadStore) -> T:
+def _call_store(work: Callable[[ThreadStore], T], store: ThreadStore) -> T:
     from ferrule.system.sqlite import UnusableError  # loads SQLite
 
     try:
@@ -62,10 +62,10 @@ class FindThread(Tool[FindThreadArgs, ThreadsFound]):
         findings = await look(ctx, lambda store: store.find(args.query, limit=limit, workspace=home, own=False))
         for note in findings.notes:
             ctx.note(note)
-        return ThreadsFound(args.query, tuple(_found(one, home[0]) for one in findings.found), findings.total)
+        return ThreadsFound(args.query, tuple(_build_found(one, home[0]) for one in findings.found), findings.total)
 
 
-def _found(finding: ThreadFinding, home: str) -> ThreadFound:
+def _build_found(finding: ThreadFinding, home: str) -> ThreadFound:
     about = finding.about
     return ThreadFound(
         about.id,
@@ -105,8 +105,8 @@ class ReadThread(Tool[ReadThreadArgs, ThreadRead]):
         await _ask(about, ctx)
         thread = await look(ctx, lambda store: store.load(about.id))
         if thread is None:
-            raise _missing(args.thread)
-        selected = await ctx.need(Threads).run(_selected, thread, args.goal)
+            raise _no_thread_failure(args.thread)
+        selected = await ctx.need(Threads).run(_select_messages, thread, args.goal)
         if thread.skipped:
             ctx.note(f"The last {thread.skipped} entries of the thread are damaged and were left out.")
         return ThreadRead(
@@ -122,19 +122,19 @@ class ReadThread(Tool[ReadThreadArgs, ThreadRead]):
 
 
 def _about(store: ThreadStore, name: str) -> ThreadMetadata:
-    meant = store.meant(name)
+    meant = store.find_ids(name)
     if len(meant) > 1:
         raise ToolFailure(
             f"{name} is the beginning of several ids: {', '.join(meant)}. Give one in full.", code="ambiguous"
         )
     about = store.about(meant[0]) if meant else None
     if about is None:
-        raise _missing(name)
+        raise _no_thread_failure(name)
     return about
 
 
-def _missing(name: str) -> ToolFailure:
-    hint = "" if named(name) else " An id looks like T-5928a90d-d53b-488f-a829-4e36442142ee."
+def _no_thread_failure(name: str) -> ToolFailure:
+    hint = "" if parse_thread_id(name) else " An id looks like T-5928a90d-d53b-488f-a829-4e36442142ee."
     return ToolFailure(f"There is no thread {name[:200]}.{hint} Look for it with find_thread.", code="not-found")
 
 
@@ -156,5 +156,5 @@ async def _ask(about: ThreadMetadata, ctx: Context) -> None:
         )
 
 
-def _selected(thread: Thread, goal: str) -> Selected:
+def _select_messages(thread: Thread, goal: str) -> Selected:
     return select(messages(thread.items), goal, limit_chars=LIMIT_CHARS)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ferrule.tools.threads.thread import Item, counted, phrases, ranked
+from ferrule.tools.threads.thread import Item, count_phrases, phrases, rank_texts
 
 _LINE_CHARS = 160
 _CUT_CHARS = 4_000
@@ -77,8 +77,8 @@ def messages(items: Iterable[Item]) -> list[Message]:
             message = Message(0, "summary", _summary(item), at=item.at)
         else:
             parts = _parts(item)
-            text = "\n\n".join(said for part in parts if (said := _said(part)))
-            calls = tuple(_called(part, results) for part in parts if _is_call(part))
+            text = "\n\n".join(said for part in parts if (said := _render_part(part)))
+            calls = tuple(_build_call(part, results) for part in parts if _is_call(part))
             message = Message(0, item.role or "?", text, calls, item.at)
         if message.speaker != "system" and (message.text or message.calls):
             found.append(message._replace(number=len(found) + 1))
@@ -112,7 +112,7 @@ def _parts(item: Item) -> list[Mapping[str, Any]]:
     return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
 
 
-def _said(part: Mapping[str, Any]) -> str:
+def _render_part(part: Mapping[str, Any]) -> str:
     if part.get("type") == "text":
         text = part.get("text")
         return text.strip() if isinstance(text, str) else ""
@@ -128,7 +128,7 @@ def _results(item: Item) -> Iterator[tuple[str, tuple[str, bool]]]:
     for part in _parts(item):
         if part.get("type") == "result" and isinstance(part.get("id"), str):
             inner = part.get("parts")
-            texts = [_said(one) for one in inner if isinstance(one, dict)] if isinstance(inner, list) else []
+            texts = [_render_part(one) for one in inner if isinstance(one, dict)] if isinstance(inner, list) else []
             yield part["id"], ("\n".join(filter(None, texts)), part.get("failed") is True)
 
 
@@ -136,7 +136,7 @@ def _is_call(part: Mapping[str, Any]) -> bool:
     return part.get("type") == "use" and isinstance(part.get("name"), str)
 
 
-def _called(part: Mapping[str, Any], results: Mapping[str, tuple[str, bool]]) -> ThreadCall:
+def _build_call(part: Mapping[str, Any], results: Mapping[str, tuple[str, bool]]) -> ThreadCall:
     given = part.get("input")
     text = given if isinstance(given, str) else msgspec.json.encode(given).decode()
     key = part.get("id")
@@ -191,7 +191,7 @@ def select(said: Sequence[Message], goal: str, *, limit_chars: int) -> Selected:
 
     Messages that the goal names, as `messages 4-6, 9`, come first; a goal that says nothing else brings no others.
     """
-    asked = _asked_for(goal)
+    asked = _parse_numbers(goal)
     texts = [_cut(render(one), _NAMED_CUT_CHARS if one.number in asked else _CUT_CHARS) for one in said]
     costs = [_cost(text) + _GAP_CHARS for text in texts]
     kept = set(range(len(texts)))
@@ -203,7 +203,7 @@ def select(said: Sequence[Message], goal: str, *, limit_chars: int) -> Selected:
             if costs[at] <= room and not (alone and said[at].number not in asked):
                 kept.add(at)
                 room -= costs[at]
-    return _joined(texts, kept)
+    return _join_kept(texts, kept)
 
 
 def _cost(text: str) -> int:
@@ -211,7 +211,7 @@ def _cost(text: str) -> int:
     return max(len(text), int(len(text.encode("utf-8", "replace")) / _BYTES_A_CHAR))
 
 
-def _asked_for(goal: str) -> set[int]:
+def _parse_numbers(goal: str) -> set[int]:
     asked: set[int] = set()
     for named in re.findall(_NAMED, goal[:_GOAL_CHARS], re.IGNORECASE):
         for first, last in re.findall(_FIRST_LAST, named, re.IGNORECASE):
@@ -229,7 +229,7 @@ def _names_only(goal: str) -> bool:
 def _order(said: Sequence[Message], texts: Sequence[str], goal: str, asked: set[int]) -> list[int]:
     """The places of the messages, those that matter most first."""
     sought = [(form, True) for word in goal[:_GOAL_CHARS].split()[:_GOAL_WORDS] for form in phrases(word)]
-    scores = ranked([counted(text, sought) for text in texts])
+    scores = rank_texts([count_phrases(text, sought) for text in texts])
     first = next((at for at, one in enumerate(said) if one.speaker == "user"), -1)
     last = next((at for at in reversed(range(len(said))) if said[at].speaker == "assistant" and said[at].text), -1)
     return sorted(
@@ -238,7 +238,7 @@ def _order(said: Sequence[Message], texts: Sequence[str], goal: str, asked: set[
     )
 
 
-def _joined(texts: Sequence[str], kept: set[int]) -> Selected:
+def _join_kept(texts: Sequence[str], kept: set[int]) -> Selected:
     """What is kept, in its order, with a line wherever something is missing."""
     blocks: list[str] = []
     gaps: list[str] = []

@@ -138,7 +138,7 @@ class TodoChange(NamedTuple):
         return bool(self.blocked_by is not None or self.add_blocks or self.add_blocked_by or self.parent)
 
 
-def known(rows: Rows, todo_id: str, why: Literal["", "blocks", "blocked_by", "parent"] = "") -> int:
+def require_number(rows: Rows, todo_id: str, why: Literal["", "blocks", "blocked_by", "parent"] = "") -> int:
     number = number_of(todo_id)
     if number in rows:
         return number
@@ -167,7 +167,7 @@ def check_owner(before: Todo, change: TodoChange, every: Iterable[Todo]) -> None
     )
 
 
-def merged_metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+def merge_metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """The metadata as JSON."""
     merged = {key: value for key, value in {**old, **new}.items() if value is not None}
     try:
@@ -186,25 +186,25 @@ def merged_metadata(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 def parent_of(rows: Rows, number: int, wanted: str) -> int | None:
     if not wanted.strip():
         return None
-    parent = known(rows, wanted, "parent")
+    parent = require_number(rows, wanted, "parent")
     above = {(int(todo.id), int(todo.parent)) for todo in rows.values() if todo.parent and int(todo.id) != number}
-    if found := circle({*above, (number, parent)}, number):
+    if found := find_cycle({*above, (number, parent)}, number):
         raise ToolFailure(f"A task cannot be a part of itself: {found}.", code="todo-circle")
     return parent
 
 
 def edges_after(rows: Rows, number: int, change: TodoChange, edges: set[Edge]) -> set[Edge]:
     """All edges of the list after the change."""
-    before = {known(rows, one, "blocked_by") for one in change.add_blocked_by}
-    after = {known(rows, one, "blocks") for one in change.add_blocks}
+    before = {require_number(rows, one, "blocked_by") for one in change.add_blocked_by}
+    after = {require_number(rows, one, "blocks") for one in change.add_blocks}
     wanted = set(edges)
     if change.blocked_by is not None:
         wanted = {edge for edge in edges if edge[1] != number}
-        before |= {known(rows, one, "blocked_by") for one in change.blocked_by}
+        before |= {require_number(rows, one, "blocked_by") for one in change.blocked_by}
     wanted |= {(one, number) for one in before} | {(number, one) for one in after}
     if (number, number) in wanted:
         raise ToolFailure(f"Task {number} cannot wait for itself. Nothing was changed.", code="todo-circle")
-    if found := circle(wanted, number):
+    if found := find_cycle(wanted, number):
         raise ToolFailure(
             f"These tasks would wait for each other, and none could ever begin: {found}. Nothing was changed.",
             code="todo-circle",
@@ -221,7 +221,7 @@ def number_of(todo_id: str) -> int | None:
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS else None
 
 
-def circle(edges: Iterable[Edge], start: int) -> str:
+def find_cycle(edges: Iterable[Edge], start: int) -> str:
     """The way from `start` back to it, as `1 → 3 → 1`; empty where there is none."""
     follows: dict[int, list[int]] = {}
     for one, other in sorted(edges):
@@ -370,13 +370,13 @@ class Todos:
     async def _write(self, work: "Callable[[sqlite3.Connection], T]") -> T:
         def whole(database: "Database") -> T:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-            return database.write(lambda connection: self._used(connection, work))
+            return database.write(lambda connection: self._run_and_touch(connection, work))
 
         done = await self._run(whole)
         self._on_change(await self.all())
         return done
 
-    def _used(self, connection: "sqlite3.Connection", work: "Callable[[sqlite3.Connection], T]") -> T:
+    def _run_and_touch(self, connection: "sqlite3.Connection", work: "Callable[[sqlite3.Connection], T]") -> T:
         """Some work on the list, which is in use by that. The first time, lists that nobody uses any more go away."""
         done, now = work(connection), self._clock()
         connection.execute("UPDATE lists SET used = ? WHERE id = ?", (now, self.list_id))
@@ -391,9 +391,9 @@ class Todos:
 
             # One thread: what was called first is done first.
             self._threads = Threads(1)
-        return await self._threads.finish(self._explained, work)
+        return await self._threads.finish(self._run_on_database, work)
 
-    def _explained(self, work: "Callable[[Database], T]") -> T:
+    def _run_on_database(self, work: "Callable[[Database], T]") -> T:
         from ferrule.system.sqlite import Database, UnusableError  # loads SQLite
 
         try:
@@ -484,8 +484,8 @@ class Todos:
         return self._load(connection, number)[number]
 
     def _update(self, connection: "sqlite3.Connection", todo_id: str, change: TodoChange) -> TodoUpdated:
-        rows = self._meant(connection, todo_id, alone=not change.names_others and change.owner is None)
-        number = known(rows, todo_id)
+        rows = self._load_target(connection, todo_id, alone=not change.names_others and change.owner is None)
+        number = require_number(rows, todo_id)
         before = rows[number]
         check_owner(before, change, rows.values())
         self._apply(connection, rows, number, change)
@@ -494,15 +494,15 @@ class Todos:
         fields = tuple(name for name in told if getattr(before, name) != getattr(after, name))
         return TodoUpdated(after, fields, before.status)
 
-    def _meant(self, connection: "sqlite3.Connection", todo_id: str, *, alone: bool) -> Rows:
+    def _load_target(self, connection: "sqlite3.Connection", todo_id: str, *, alone: bool) -> Rows:
         """The todo that is meant, `alone` or with all others; all of them also where there is none of that id."""
         number = number_of(todo_id)
         rows = self._load(connection, number) if alone and number is not None else {}
         return rows or self._load(connection)
 
     def _delete(self, connection: "sqlite3.Connection", todo_id: str) -> Todo:
-        rows = self._meant(connection, todo_id, alone=True)
-        number = known(rows, todo_id)
+        rows = self._load_target(connection, todo_id, alone=True)
+        number = require_number(rows, todo_id)
         where = {"list": self.list_id, "id": number}
         connection.execute("DELETE FROM edges WHERE list = :list AND :id IN (blocker, blocked)", where)
         connection.execute("UPDATE todos SET parent = NULL WHERE list = :list AND parent = :id", where)
@@ -513,7 +513,7 @@ class Todos:
         texts = {name: _bindable(value) for name in _PLAIN if (value := getattr(change, name)) is not None}
         values: dict[str, str | int | None] = {
             **texts,
-            "metadata": merged_metadata(rows[number].metadata, change.metadata),
+            "metadata": merge_metadata(rows[number].metadata, change.metadata),
         }
         if change.parent is not None:
             values["parent"] = parent_of(rows, number, change.parent)

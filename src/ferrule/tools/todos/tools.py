@@ -34,7 +34,7 @@ _LINES = {
 """What is one line, and how long it may be."""
 
 
-def fitted(values: Mapping[str, Any], ctx: Context) -> TodoChange:
+def build_change(values: Mapping[str, Any], ctx: Context) -> TodoChange:
     """The change, with its texts in one line each where they have to be. Raises `BadArguments`, a line per fault."""
     said = {name: value for name, value in values.items() if value is not None}
     said |= {name: " ".join(said[name].split()) for name in _LINES if name in said}
@@ -51,7 +51,7 @@ def fitted(values: Mapping[str, Any], ctx: Context) -> TodoChange:
     return TodoChange(**said)
 
 
-async def updated(todo_id: str, change: TodoChange, ctx: Context) -> TodoUpdated:
+async def update_todo(todo_id: str, change: TodoChange, ctx: Context) -> TodoUpdated:
     """The todo after the change; one that is begun or ended before its time is noted."""
     outcome = await ctx.need(Todos).update(todo_id, change)
     todo = outcome.todo
@@ -62,7 +62,7 @@ async def updated(todo_id: str, change: TodoChange, ctx: Context) -> TodoUpdated
     return outcome
 
 
-def kept(
+def filter_todos(
     todos: tuple[Todo, ...],
     *,
     status: TodoStatus | None = None,
@@ -89,7 +89,7 @@ def kept(
     return TodoListed(tuple(shown), len(found) - len(shown))
 
 
-def told(ctx: Context) -> None:
+def note_warning(ctx: Context) -> None:
     """Say, once, that the list had to be begun anew."""
     if said := ctx.need(Todos).warning():
         ctx.note(f"{said} The tasks that were on it are gone from the list.")
@@ -115,9 +115,9 @@ class TodoCreate(Tool[TodoCreateArgs, TodoCreated]):
         return ()
 
     async def run(self, args: TodoCreateArgs, ctx: Context) -> TodoCreated:
-        change = fitted({name: getattr(args, name) for name in args.__struct_fields__}, ctx)
+        change = build_change({name: getattr(args, name) for name in args.__struct_fields__}, ctx)
         todo = await ctx.need(Todos).create(change)
-        told(ctx)
+        note_warning(ctx)
         return TodoCreated(todo)
 
 
@@ -136,7 +136,7 @@ class TodoGet(Tool[TodoGetArgs, TodoSeen]):
 
     async def run(self, args: TodoGetArgs, ctx: Context) -> TodoSeen:
         todo = await ctx.need(Todos).get(args.todo_id)
-        told(ctx)
+        note_warning(ctx)
         return TodoSeen(todo)
 
 
@@ -158,8 +158,8 @@ class TodoList(Tool[TodoListArgs, TodoListed]):
 
     async def run(self, args: TodoListArgs, ctx: Context) -> TodoListed:
         every = await ctx.need(Todos).all()
-        told(ctx)
-        return kept(every, status=args.status, waiting=args.waiting, kind=args.kind, parent=args.parent)
+        note_warning(ctx)
+        return filter_todos(every, status=args.status, waiting=args.waiting, kind=args.kind, parent=args.parent)
 
 
 class TodoUpdateArgs(Args, frozen=True, kw_only=True):
@@ -190,8 +190,10 @@ class TodoUpdate(Tool[TodoUpdateArgs, TodoUpdated | TodoDeleted]):
             outcome = TodoDeleted(await ctx.need(Todos).delete(args.todo_id))
         else:
             names = (name for name in args.__struct_fields__ if name != "todo_id")
-            outcome = await updated(args.todo_id, fitted({name: getattr(args, name) for name in names}, ctx), ctx)
-        told(ctx)
+            outcome = await update_todo(
+                args.todo_id, build_change({name: getattr(args, name) for name in names}, ctx), ctx
+            )
+        note_warning(ctx)
         return outcome
 
 
@@ -231,13 +233,13 @@ class AllTodos(Tool[TodoArgs, Done]):
         if args.limit < 1:
             raise BadArguments(f"{ctx.param('limit')}: must be at least 1, not {args.limit}.")
         outcome = await self._do(args, ctx)
-        told(ctx)
+        note_warning(ctx)
         return outcome
 
     async def _do(self, args: TodoArgs, ctx: Context) -> Done:
         todos, todo_id = ctx.need(Todos), args.todo_id or ""
         if args.action == "list":
-            return kept(
+            return filter_todos(
                 await todos.all(),
                 status=args.status,
                 completed=False,
@@ -250,7 +252,7 @@ class AllTodos(Tool[TodoArgs, Done]):
             return TodoSeen(await todos.get(todo_id))
         if args.action == "delete":
             return TodoDeleted(await todos.delete(todo_id))
-        change = fitted({name: getattr(args, name) for name in _WRITTEN}, ctx)
+        change = build_change({name: getattr(args, name) for name in _WRITTEN}, ctx)
         if args.action == "create":
             return TodoCreated(await todos.create(change))
-        return await updated(todo_id, change, ctx)
+        return await update_todo(todo_id, change, ctx)

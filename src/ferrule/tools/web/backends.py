@@ -22,13 +22,13 @@ from ferrule.tools.web.search_api import (
     SearchRequest,
     SearchResult,
     WebQuery,
-    asked,
-    failed,
+    filter_rows,
     key,
-    listed,
+    list_objects,
     place,
     plain,
-    tidied,
+    run_query,
+    search_error,
 )
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _QUERY_CHARS = 400
 
 
 def _ask(query: WebQuery, key: str) -> SearchRequest:
-    words = query.domains.worded(query.text, _QUERY_CHARS)
+    words = query.domains.add_site_terms(query.text, _QUERY_CHARS)
     parameters: dict[str, str | int] = {
         "q": words,
         "count": query.results,
@@ -57,7 +57,7 @@ def _rows(answer: Mapping[str, Any]) -> Iterable[Row]:
         raise Odd
     return [
         (row.get("title"), row.get("url"), row.get("description"), row.get("page_age") or row.get("age"))
-        for row in listed(web.get("results"))
+        for row in list_objects(web.get("results"))
     ]
 
 
@@ -90,16 +90,18 @@ _NONE = "No results found."
 _OTHERS = "set web.search.backend to one of brave, tavily, exa and searxng"
 
 
-async def searched(backend: SearchBackend, query: WebQuery, *, verify: bool | str = True) -> tuple[SearchResult, ...]:
+async def search_ddgs(
+    backend: SearchBackend, query: WebQuery, *, verify: bool | str = True
+) -> tuple[SearchResult, ...]:
     """The results of one query. `verify` names a file of certificates to trust instead of the usual ones."""
-    words = query.domains.worded(query.text, _QUERY_CHARS)
+    words = query.domains.add_site_terms(query.text, _QUERY_CHARS)
     most = min(MOST_RESULTS, query.results * 2 if query.domains else query.results)
-    work = functools.partial(_guarded, functools.partial(_text, words, most, backend, verify))
+    work = functools.partial(_run_guarded, functools.partial(_text, words, most, backend, verify))
     try:
         rows = await asyncio.wait_for(apart(work, "ferrule-search"), backend.seconds)
     except TimeoutError as error:
-        raise _failed(f"no search engine has answered within {backend.seconds:g} seconds.", "timed-out") from error
-    return tidied(rows, query)
+        raise _ddgs_error(f"no search engine has answered within {backend.seconds:g} seconds.", "timed-out") from error
+    return filter_rows(rows, query)
 
 
 def _text(words: str, most: int, backend: SearchBackend, verify: bool | str) -> Sequence[Row]:  # noqa: FBT001 - as it is given
@@ -107,7 +109,7 @@ def _text(words: str, most: int, backend: SearchBackend, verify: bool | str) -> 
         import ddgs  # only who searches without a key pays for it, on a thread
         from ddgs import exceptions
     except ImportError as error:
-        raise _missing() from error
+        raise _no_package_error() from error
     each = max(0.1, min(_EACH_SECONDS, backend.seconds / _ENGINES_IN_TURN))
     library = ddgs.DDGS(proxy=backend.proxy or None, timeout=each, verify=verify)  # type: ignore[arg-type]  # a fraction does
     # Without one it takes that of a variable of its own, which no user of this program knows of.
@@ -115,20 +117,20 @@ def _text(words: str, most: int, backend: SearchBackend, verify: bool | str) -> 
     try:
         found = library.text(words, max_results=most, backend=",".join(ENGINES))
     except exceptions.TimeoutException as error:
-        raise _failed("the search engines have not answered in time.", "timed-out") from error
+        raise _ddgs_error("the search engines have not answered in time.", "timed-out") from error
     except exceptions.RatelimitException as error:
-        raise _failed("the search engines take no more searches for now.", "quota") from error
+        raise _ddgs_error("the search engines take no more searches for now.", "quota") from error
     except exceptions.DDGSException as error:
         if str(error) == _NONE:
             return ()
         inner = error.args[0] if error.args else None
         if isinstance(inner, Exception) and not isinstance(inner, exceptions.DDGSException):
             said = f"the page of a search engine was not understood ({type(inner).__name__})."
-            raise _failed(said, "bad-answer") from error
+            raise _ddgs_error(said, "bad-answer") from error
         # What follows the kind of error has the whole address in it, with the query.
         kind = plain(str(error).partition(":")[0], 40)
         through = " through the proxy of the setting web.proxy" * bool(backend.proxy)
-        raise _failed(f"the search engines could not be reached{through} ({kind}).", "unreachable") from error
+        raise _ddgs_error(f"the search engines could not be reached{through} ({kind}).", "unreachable") from error
     return [(row["title"], row["href"], row["body"], "") for row in found]
 
 
@@ -136,26 +138,26 @@ def complaint() -> str:
     """Why it cannot be used; empty where it can. Nothing of it is loaded."""
     from importlib.util import find_spec  # for whoever looks at the settings
 
-    return "" if find_spec("ddgs") is not None else _missing().message
+    return "" if find_spec("ddgs") is not None else _no_package_error().message
 
 
-def _missing() -> WebError:
+def _no_package_error() -> WebError:
     said = f"the package ddgs is not installed. Install it with `pip install 'ferrule[web]'`, or {_OTHERS}."
-    return failed(said, "no-package")
+    return search_error(said, "no-package")
 
 
-def _guarded(work: Callable[[], T]) -> T:
+def _run_guarded(work: Callable[[], T]) -> T:
     try:
         return work()
     except WebError:
         raise
     except BaseException as error:  # foreign code, whose panics are not even exceptions
         said = f"the package ddgs failed ({type(error).__name__}: {plain(str(error), 200)})."
-        raise _failed(said, "bad-answer") from error
+        raise _ddgs_error(said, "bad-answer") from error
 
 
-def _failed(said: str, code: Code) -> WebError:
-    return failed(f"{said} Check the network and try again later, or {_OTHERS}.", code)
+def _ddgs_error(said: str, code: Code) -> WebError:
+    return search_error(f"{said} Check the network and try again later, or {_OTHERS}.", code)
 
 
 _SNIPPET_CHARS = 500
@@ -177,7 +179,7 @@ def _exa_ask(query: WebQuery, key: str) -> SearchRequest:
 def _exa_rows(answer: Mapping[str, Any]) -> Iterable[Row]:
     return [
         (row.get("title"), row.get("url"), _snippet(row), row.get("publishedDate"))
-        for row in listed(answer.get("results"))
+        for row in list_objects(answer.get("results"))
     ]
 
 
@@ -201,13 +203,13 @@ EXA = SearchApi(
 
 
 def _searxng_ask(query: WebQuery, key: str) -> SearchRequest:  # noqa: ARG001 - it has none
-    return SearchRequest({"q": query.domains.worded(query.text, _QUERY_CHARS), "format": "json"})
+    return SearchRequest({"q": query.domains.add_site_terms(query.text, _QUERY_CHARS), "format": "json"})
 
 
 def _searxng_rows(answer: Mapping[str, Any]) -> Iterable[Row]:
     return [
         (row.get("title"), row.get("url"), row.get("content"), row.get("publishedDate"))
-        for row in listed(answer.get("results"))
+        for row in list_objects(answer.get("results"))
     ]
 
 
@@ -239,7 +241,7 @@ def _tavily_ask(query: WebQuery, key: str) -> SearchRequest:
 def _tavily_rows(answer: Mapping[str, Any]) -> Iterable[Row]:
     return [
         (row.get("title"), row.get("url"), row.get("content"), row.get("published_date"))
-        for row in listed(answer.get("results"))
+        for row in list_objects(answer.get("results"))
     ]
 
 
@@ -283,5 +285,5 @@ def _unknown(name: str) -> str:
 async def search(web: "Web", backend: SearchBackend, query: WebQuery) -> tuple[SearchResult, ...]:
     """The results of one query, the best first. Raises `WebError`."""
     if backend.name == DDGS:
-        return await searched(backend, query)
-    return await asked(web, APIS[backend.name], backend, query)
+        return await search_ddgs(backend, query)
+    return await run_query(web, APIS[backend.name], backend, query)

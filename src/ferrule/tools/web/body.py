@@ -163,7 +163,7 @@ class DecoderChain:
     def feed(self, piece: bytes) -> Iterator[bytes]:
         parts: Iterable[bytes] = (piece,)
         for layer in self._layers:
-            parts = _fed(layer, parts)
+            parts = _feed_parts(layer, parts)
         return iter(parts)
 
 
@@ -207,7 +207,7 @@ def is_text(kind: str, data: bytes | bytearray) -> bool:
     )
 
 
-def _fed(layer: Layer, parts: Iterable[bytes]) -> Iterator[bytes]:
+def _feed_parts(layer: Layer, parts: Iterable[bytes]) -> Iterator[bytes]:
     for part in parts:
         yield from layer.feed(part)
 
@@ -269,10 +269,10 @@ _FEW_CONTROLS = 3
 """So many may be in such a text, however short it is, but no more than a quarter of it."""
 
 
-def judged(raw: bytes, media_type: str) -> Kind:
+def detect_kind(raw: bytes, media_type: str) -> Kind:
     """What it is. A media type that the bytes belie is not believed."""
     head = raw[:_HEAD_BYTES]
-    if formats.known(head):
+    if formats.is_pdf(head):
         return "document"
     if formats.kind(head) is not None:
         return "picture"
@@ -285,12 +285,12 @@ def judged(raw: bytes, media_type: str) -> Kind:
     return _plain_kind(head, media_type)
 
 
-def decoded(raw: bytes, charset: str, kind: Kind) -> str:
+def decode_text(raw: bytes, charset: str, kind: Kind) -> str:
     """The characters. The mark at the beginning is believed first, then the server, then the page itself."""
     for mark, encoding in _MARKS:
         if raw.startswith(mark):
             return raw.decode(encoding, "replace")
-    told = (charset, _told_inside(raw) if kind in {"page", "text"} else "")
+    told = (charset, _find_charset(raw) if kind in {"page", "text"} else "")
     for encoding in filter(None, map(_encoding, told)):
         return raw.decode(encoding, "replace")
     try:
@@ -320,10 +320,10 @@ def _is_text(head: bytes, *, lenient: bool) -> bool:
 
 
 def _is_page(head: bytes) -> bool:
-    return _beginning().match(head) is not None
+    return _html_start().match(head) is not None
 
 
-def _told_inside(raw: bytes) -> str:
+def _find_charset(raw: bytes) -> str:
     found = _meta().search(raw, 0, _META_BYTES)
     return "" if found is None else found[1].decode("ascii")
 
@@ -336,10 +336,10 @@ def _encoding(name: str) -> str:
     if not _charset().fullmatch(plain):
         return ""
     # A page that can be read so far as to name it is not written in sixteen bits.
-    return "utf-8" if plain.startswith(("utf-16", "utf16", "utf-32", "utf32")) else _known(plain)
+    return "utf-8" if plain.startswith(("utf-16", "utf16", "utf-32", "utf32")) else _codec_name(plain)
 
 
-def _known(name: str) -> str:
+def _codec_name(name: str) -> str:
     try:
         return codecs.lookup(name).name
     except LookupError:
@@ -363,7 +363,7 @@ def _meta() -> re.Pattern[bytes]:
 
 
 @functools.cache
-def _beginning() -> re.Pattern[bytes]:
+def _html_start() -> re.Pattern[bytes]:
     return re.compile(rb"(?i)\s*(?:<!--[^<>]*-->\s*|<\?xml[^<>]*>\s*)*<(?:!doctype\s+html|html|head|body|title)\b")
 
 

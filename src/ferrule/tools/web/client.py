@@ -18,10 +18,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.sandbox.proxy import Resolver
-from ferrule.sandbox.web_address import CutOff, Inside, Reach, Url, Way, WebError, joined, no_package, parsed
+from ferrule.sandbox.web_address import CutOff, Inside, Reach, Url, Way, WebError, join_url, no_package, parse_url
 from ferrule.system.hosts import Address, NetworkEndpoint
 from ferrule.tools.web.body import ENCODINGS, Body, Tell, is_text, media_type
-from ferrule.tools.web.connect import FetchSlots, Sharing, looked_up, proxy
+from ferrule.tools.web.connect import FetchSlots, Sharing, proxy, resolve_host
 from ferrule.tools.web.robots import HOPS, ROBOTS_BYTES, Robots
 
 if TYPE_CHECKING:
@@ -108,20 +108,20 @@ class Journey:
 
     async def go(self, url: Url) -> Landed | RedirectTarget:
         """Raises WebError."""
-        first = here = self._settled(url)
+        first = here = self._upgrade_public(url)
         seen: set[Url] = set()
         before: Way | None = None
         while True:
             seen.add(here)
-            with _told(before, here):
+            with _explain_redirect(before, here):
                 way, turned = await self._stop(here)
             if turned is None:
                 assert self.landed is not None
                 return self.landed
-            to = self._settled(turned.to)
+            to = self._upgrade_public(turned.to)
             self._refuse(way, to)
             if not self._may_follow(first, to):
-                with _told(way, to):
+                with _explain_redirect(way, to):
                     self._roads.reach.judge_literal(to, self._terms.own)
                 return RedirectTarget(to, turned.status, self._is_private)
             if to in seen:
@@ -134,8 +134,8 @@ class Journey:
                 )
             here, before = to, way
 
-    def _settled(self, url: Url) -> Url:
-        return url if self._terms.own is not None else self._roads.reach.settled(url)
+    def _upgrade_public(self, url: Url) -> Url:
+        return url if self._terms.own is not None else self._roads.reach.upgrade_public(url)
 
     def _refuse(self, way: Way, to: Url) -> None:
         if way.url.scheme == "https" and to.scheme == "http":
@@ -157,7 +157,7 @@ class Journey:
     async def _stop(self, url: Url) -> tuple[Way, RedirectTarget | None]:
         if self._terms.has_place:
             return await self._visit(url)
-        async with self._roads.slots.held(url.target.host, self._limit):
+        async with self._roads.slots.hold(url.target.host, self._limit):
             return await self._visit(url)
 
     async def _visit(self, url: Url) -> tuple[Way, RedirectTarget | None]:
@@ -183,7 +183,7 @@ class Journey:
                 references = set(headers.get_list("location"))
                 if len(references) != 1:
                     raise WebError(f"{way.url} redirects to several addresses at once.", "bad-answer")
-                return RedirectTarget(_redirected(way.url, references.pop()), answer.status_code)
+                return RedirectTarget(_join_redirect(way.url, references.pop()), answer.status_code)
             body = Body(str(way.url), most_bytes=self._terms.most_bytes, tell=self._terms.tell, clock=self._roads.clock)
             self.landed = Landed(way.url, answer.status_code, headers, body, self._is_private)
             assert isinstance(answer.stream, httpx2.AsyncByteStream)
@@ -219,7 +219,7 @@ class Journey:
 
 
 @contextlib.contextmanager
-def _told(before: Way | None, here: Url) -> Iterator[None]:
+def _explain_redirect(before: Way | None, here: Url) -> Iterator[None]:
     """Whoever reads of a failure has asked for another address than the one that it is about."""
     try:
         yield
@@ -229,9 +229,9 @@ def _told(before: Way | None, here: Url) -> Iterator[None]:
         raise error.after(str(before.url), str(here), is_own=before.is_private) from error
 
 
-def _redirected(url: Url, reference: str) -> Url:
+def _join_redirect(url: Url, reference: str) -> Url:
     try:
-        return joined(url, reference)
+        return join_url(url, reference)
     except WebError as error:
         raise WebError(f"{url} redirects to an address that is not fetched. {error.message}", error.code) from error
 
@@ -351,7 +351,7 @@ class Web:
         self,
         allowances: Allowances,
         *,
-        resolver: Resolver = looked_up,
+        resolver: Resolver = resolve_host,
         transport: "Callable[..., httpx2.AsyncBaseTransport] | None" = None,
         clock: Callable[[], float] = time.monotonic,
         tls: "ssl.SSLContext | None" = None,
@@ -389,7 +389,7 @@ class Web:
         even where it is remembered. `limit_said` names the limit where `seconds` are not those of the settings.
         """
         reach = self._roads().reach
-        wanted = reach.settled(parsed(url))
+        wanted = reach.upgrade_public(parse_url(url))
         key = (wanted, across)
         fresh = fresh or reach.inside(wanted.target) is not None  # what a session builds changes from call to call
         if not fresh and (found := self._memory.get(key)) is not None:
@@ -429,7 +429,7 @@ class Web:
         Its host and port may be private; nothing is upgraded, remembered or asked of robots.txt, and no redirect leaves
         it.
         """
-        wanted = parsed(url)
+        wanted = parse_url(url)
         terms = Terms(
             hops=self._allowances.hops,
             most_bytes=self._allowances.most_bytes,
@@ -479,7 +479,7 @@ class Web:
                 journey = Journey(roads, terms, limit, {})
                 landed = await journey.go(url)
         except TimeoutError:
-            limit_said = limit_said or f"{_rounded(seconds)} s (setting web.seconds)"
+            limit_said = limit_said or f"{_format_seconds(seconds)} s (setting web.seconds)"
             why = f"The page was not complete after {limit_said}; this is what had come by then."
             page = _partial(journey, why)
             if page is None:
@@ -576,7 +576,7 @@ def _user_agent() -> str:
         return "Ferrule (coding agent tool)"
 
 
-def _rounded(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     """As it is said: what is left of a limit after a redirect has many digits."""
     return f"{round(seconds, 1) or seconds:g}"
 

@@ -100,7 +100,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         waiting += [one.__cause__] if one.__cause__ is not None else []
 
 
-def unreached(error: BaseException) -> str:
+def explain_unreachable(error: BaseException) -> str:
     """Why no connection came about."""
     from socket import gaierror  # whoever has a proxy that is not there pays for it
 
@@ -130,7 +130,7 @@ MOST = 32
 _places = threading.BoundedSemaphore(MOST)
 
 
-async def looked_up(host: str, port: int) -> Sequence[str]:
+async def resolve_host(host: str, port: int) -> Sequence[str]:
     """The addresses of a host. Raises OSError."""
     from socket import SOCK_STREAM, getaddrinfo  # whoever fetches pays for it
 
@@ -165,7 +165,7 @@ class FetchSlots:
         self._hosts: dict[str, tuple[asyncio.Semaphore, set[object]]] = {}
 
     @contextlib.asynccontextmanager
-    async def held(self, host: str, limit: asyncio.Timeout) -> AsyncIterator[None]:
+    async def hold(self, host: str, limit: asyncio.Timeout) -> AsyncIterator[None]:
         # The host's place comes first: who waits for a slow host holds no place that another host could have.
         own, users = self._hosts.setdefault(host, (asyncio.Semaphore(self._per_host), set()))
         mark = object()

@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from ferrule.documents import decoder, formats
 from ferrule.system.proc import signal_group
-from ferrule.tools.web.body import Kind, decoded, judged
+from ferrule.tools.web.body import Kind, decode_text, detect_kind
 
 PACKAGES = ("html_to_markdown", "trafilatura")
 LIMITS = decoder.DecoderLimits(seconds=10, output_bytes=20 << 20)
@@ -76,7 +76,7 @@ class Warm:
         """Start the child now, and not when the page is there."""
         if self._closed or self._starting is not None or self._turn.locked() or self.pid is not None:
             return
-        self._starting = asyncio.create_task(self._started_early())
+        self._starting = asyncio.create_task(self._start_early())
         self._starting.add_done_callback(lambda _: setattr(self, "_starting", None))
 
     async def turn(self, page: str, *, address: str, form: str) -> PageText:
@@ -120,7 +120,7 @@ class Warm:
         finally:
             self._turn.release()
 
-    async def _started_early(self) -> None:
+    async def _start_early(self) -> None:
         async with self._turn:
             with contextlib.suppress(Failed, TimeoutError):
                 await self._ready()
@@ -387,7 +387,7 @@ _PARAGRAPHS = frozenset({"p", "pre", "ul", "ol", "table", "blockquote", "dl"})
 
 def text_of(page: str) -> str:
     """The words, a line for each block; headings and items of lists are marked as Markdown does."""
-    return _tidied("".join(_pieces(page[:MOST_CHARS])))
+    return _tidy_lines("".join(_pieces(page[:MOST_CHARS])))
 
 
 def title_of(page: str) -> str:
@@ -444,7 +444,7 @@ def _words(text: str, *, is_code: bool) -> str:
     return said if is_code else _blank().sub(" ", said)
 
 
-def _tidied(text: str) -> str:
+def _tidy_lines(text: str) -> str:
     lines: list[str] = []
     is_code = False
     for line in text.split("\n"):
@@ -527,14 +527,14 @@ class Converter:
         self, raw: bytes, *, address: str, media_type: str = "", charset: str = "", form: Form = "markdown"
     ) -> Content:
         """What the bytes of the page at `address` hold. Raises: Unreadable."""
-        kind = judged(raw, media_type)
+        kind = detect_kind(raw, media_type)
         if kind == "binary":
             raise _binary(address, media_type, len(raw))
         if kind == "picture":
             return await _picture(raw)
         if kind == "document":
             return await _document(raw)
-        text = await aside(lambda: decoded(raw, charset, kind), size=len(raw), much=_MUCH_BYTES)
+        text = await aside(lambda: decode_text(raw, charset, kind), size=len(raw), much=_MUCH_BYTES)
         if kind == "page":
             return await self._page(text, address, media_type, form)
         if kind == "data":
@@ -602,15 +602,15 @@ async def _document(raw: bytes) -> Content:
             found = await formats.pages(raw, f"{first}-{first + _AT_ONCE_PAGES - 1}")
         except (formats.BadDocument, formats.BadPages) as error:
             if leaves:  # one page in the middle is damaged
-                return _leafed(leaves, total, str(error))
+                return _join_leaves(leaves, total, str(error))
             raise UnreadablePage(str(error), code=getattr(error, "code", "bad-document")) from error
         leaves += found.pages
         total = found.total
     why = f"These are the first {len(leaves)} of its {total} pages." if total > len(leaves) else ""
-    return _leafed(leaves, total, why)
+    return _join_leaves(leaves, total, why)
 
 
-def _leafed(leaves: list[formats.Leaf], total: int, why: str) -> Content:
+def _join_leaves(leaves: list[formats.Leaf], total: int, why: str) -> Content:
     text = "\n\n".join(f"Page {leaf.number} of {total}\n{leaf.text}".rstrip() for leaf in leaves)
     drawn = [str(leaf.number) for leaf in leaves if not leaf.text.strip()]
     notes = (f"There is no text on page {', '.join(drawn[:20])}: what is on it is a picture.",) if drawn else ()

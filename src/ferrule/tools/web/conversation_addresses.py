@@ -40,9 +40,9 @@ class Addresses:
         self.is_heard = True
         self._heard.append(text)
 
-    def found(self, urls: Iterable[str]) -> None:
+    def add_found(self, urls: Iterable[str]) -> None:
         """A search has shown these."""
-        self._shown.update(filter(None, map(_sent, urls)))
+        self._shown.update(filter(None, map(_normalize_url, urls)))
 
     def read(self, url: str, text: str, *, is_private: bool) -> None:
         """A page was read; what it links to counts where the user had named it.
@@ -50,26 +50,26 @@ class Addresses:
         Not so where it came from this machine or the user's own network: there commands of the session can have
         written it, with addresses in which stands what they have read.
         """
-        if not is_private and not re.fullmatch(_LOOPBACK, _host(url)) and _sent(url) in self._by_user():
-            self._shown.update(filter(None, map(_sent, islice(_in_page(text), _MOST_SHOWN))))
+        if not is_private and not re.fullmatch(_LOOPBACK, _host(url)) and _normalize_url(url) in self._by_user():
+            self._shown.update(filter(None, map(_normalize_url, islice(_in_page(text), _MOST_SHOWN))))
 
     def agree(self, hosts: Iterable[str]) -> None:
         """The user has said yes to a fetch from these hosts: they are not asked about again."""
         self._agreed.update(hosts)
 
-    def made_up(self, urls: Sequence[str], hosts: Sequence[str]) -> list[str]:
+    def find_made_up(self, urls: Sequence[str], hosts: Sequence[str]) -> list[str]:
         """The hosts of those addresses that the model has made up; without addresses, `hosts` came by a redirect.
 
         This machine is none of them: what a session fetches there comes from its own commands.
         """
         known = self._by_user() | self._shown
-        asked = [_host(url) for url in urls if _sent(url) not in known] if urls else hosts
+        asked = [_host(url) for url in urls if _normalize_url(url) not in known] if urls else hosts
         return [one for one in dict.fromkeys(asked) if one not in self._agreed and not re.fullmatch(_LOOPBACK, one)]
 
     def _by_user(self) -> set[str]:
         """What the user has written so far."""
         for text in self._heard:
-            self._written.update(filter(None, map(_sent, _in_words(text))))
+            self._written.update(filter(None, map(_normalize_url, _in_words(text))))
         self._heard.clear()
         return self._written
 
@@ -122,7 +122,7 @@ def _ends(written: str) -> Iterator[str]:
 
 def _all_ends(written: str) -> Iterator[str]:
     cuts = (found.start() for found in _cuts().finditer(written))
-    for end in (len(written), *islice(cuts, _MOST_ENDS), *_unopened(written)):
+    for end in (len(written), *islice(cuts, _MOST_ENDS), *_find_unopened(written)):
         one = written[:end]
         yield one
         while one and one[-1] in _CLOSING:
@@ -130,7 +130,7 @@ def _all_ends(written: str) -> Iterator[str]:
             yield one
 
 
-def _unopened(written: str) -> Iterator[int]:
+def _find_unopened(written: str) -> Iterator[int]:
     """Where a bracket is closed that was not opened in it: the one around the address."""
     depth = 0
     for found in re.finditer(r"[()]", written):
@@ -140,16 +140,16 @@ def _unopened(written: str) -> Iterator[int]:
             return
 
 
-def _sent(url: str) -> str:
+def _normalize_url(url: str) -> str:
     """An address as it would be sent, which is what is compared, to the letter; empty where it never would be.
 
     Only what is the same to every server has several spellings: the host's name, the port that is usual, and what has
     to be written with a percent sign.
     """
-    from ferrule.sandbox.web_address import WebError, parsed, upgraded  # loaded by whoever fetches
+    from ferrule.sandbox.web_address import WebError, parse_url, upgrade_url  # loaded by whoever fetches
 
     try:
-        return str(upgraded(parsed(url.strip())))  # public hosts are asked over https, whatever the address says
+        return str(upgrade_url(parse_url(url.strip())))  # public hosts are asked over https, whatever the address says
     except WebError:
         return ""
 
@@ -158,10 +158,10 @@ def _host(url: str) -> str:
     """The host as a fetch declares it."""
     from ferrule.sandbox.web_address import (
         WebError,
-        parsed,  # loaded by whoever fetches
+        parse_url,  # loaded by whoever fetches
     )
 
     try:
-        return parsed(url.strip()).target.host
+        return parse_url(url.strip()).target.host
     except WebError:
         return url

@@ -17,10 +17,10 @@ from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.services import Verdict, hosts_allowed
 from ferrule.core.subagents import Job, Subagent, Subagents, subagents
 from ferrule.core.tool import Args, Context, Tool
-from ferrule.sandbox.web_address import Url, WebError, parsed, same_site, upgraded
+from ferrule.sandbox.web_address import Url, WebError, parse_url, same_site, upgrade_url
 from ferrule.settings.schema import Settings
 from ferrule.system.threads import Threads
-from ferrule.tools.web.body import decoded, judged
+from ferrule.tools.web.body import decode_text, detect_kind
 from ferrule.tools.web.client import Got, Redirected, Web
 from ferrule.tools.web.content import Content, Converter, Form, UnreadablePage, text_of
 from ferrule.tools.web.conversation_addresses import Addresses
@@ -34,18 +34,18 @@ GIVEN_BYTES = 40_000
 Found = WebPage | WebPicture | CrossHostRedirect | Missed
 
 
-def shortened(found: Sequence[Found], most_bytes: int) -> tuple[Found, ...]:
+def truncate_pages(found: Sequence[Found], most_bytes: int) -> tuple[Found, ...]:
     """The pages with as much of their text as there is room for."""
     room = _room([page.total_bytes if isinstance(page, WebPage) else 0 for page in found], most_bytes)
     return tuple(_cut(page, room) if isinstance(page, WebPage) else page for page in found)
 
 
-async def fitted(found: Sequence[Found], ctx: Context, most_bytes: int) -> tuple[Found, ...]:
+async def fit_pages(found: Sequence[Found], ctx: Context, most_bytes: int) -> tuple[Found, ...]:
     """The same; the whole of what is cut goes into the store of outputs, and the reply names what reads it there."""
-    cut = shortened(found, most_bytes)
+    cut = truncate_pages(found, most_bytes)
     if cut == tuple(found):
         return cut
-    whole = "\n\n".join(_headed(page, len(found)) for page in found if isinstance(page, WebPage)).encode(
+    whole = "\n\n".join(_add_heading(page, len(found)) for page in found if isinstance(page, WebPage)).encode(
         "utf-8", "replace"
     )
     path = ctx.new_log()
@@ -78,7 +78,7 @@ def _cut(page: WebPage, room: int) -> WebPage:
     return page._replace(text=text, why_partial=f"{page.why_partial} {why}".strip())
 
 
-def _headed(page: WebPage, count: int) -> str:
+def _add_heading(page: WebPage, count: int) -> str:
     return page.text if count == 1 else f"{page.address}\n\n{page.text}"
 
 
@@ -92,13 +92,13 @@ _KIND = "web_fetch"
 _PROMPT = os.path.join(os.path.dirname(__file__), "reader.md")
 
 
-async def answered(fetched: Fetched, ctx: Context) -> Fetched:
+async def answer_prompt(fetched: Fetched, ctx: Context) -> Fetched:
     """The same with an answer to its prompt, where there is one, pages to read, and somebody to read them."""
     pages = tuple(page for page in fetched.pages if isinstance(page, WebPage))
     if not fetched.prompt or not pages:
         return fetched
     settings, runs = ctx.need(Settings), subagents(ctx)
-    model, asked = _model(settings), _asked(fetched.prompt, pages)
+    model, asked = _model(settings), _build_prompt(fetched.prompt, pages)
     agent = Subagent(name="reader", model=model, tools=(), system=_system(), role=_KIND, max_turns=1, mode="plan")
     if why := _why_not(settings, runs, agent, asked):
         ctx.note(f"This is the page itself and not an answer to the {ctx.param('prompt')}: {why}")
@@ -107,9 +107,9 @@ async def answered(fetched: Fetched, ctx: Context) -> Fetched:
     try:
         done = await runs.work(Job(agent, asked, description=f"Read {pages[0].address}"), ctx)
     except ToolFailure as failure:
-        return _unanswered(fetched, failure.message, ctx)
+        return _note_no_answer(fetched, failure.message, ctx)
     if done.status != "completed" or not done.text.strip():
-        return _unanswered(fetched, done.why or f"it was {done.status} and said nothing.", ctx)
+        return _note_no_answer(fetched, done.why or f"it was {done.status} and said nothing.", ctx)
     if done.reason != "end":
         ctx.note(f"The answer is not complete: {done.why or done.reason}")
     return fetched._replace(answer=done.text.strip(), model=done.model or model)
@@ -133,13 +133,13 @@ def _model(settings: Settings) -> str:
     return roles.get(_KIND, "") or roles.get("reader", "") or settings.models.small
 
 
-def _unanswered(fetched: Fetched, why: str, ctx: Context) -> Fetched:
+def _note_no_answer(fetched: Fetched, why: str, ctx: Context) -> Fetched:
     ctx.note(f"This is the page itself: the model gave no answer to the {ctx.param('prompt')}. {why}")
     return fetched
 
 
-def _asked(prompt: str, pages: tuple[WebPage, ...]) -> str:
-    shown = "\n\n".join(page.framed for page in pages)
+def _build_prompt(prompt: str, pages: tuple[WebPage, ...]) -> str:
+    shown = "\n\n".join(page.page_element for page in pages)
     return f"{shown}\n\nAnswer this from the {'page' if len(pages) == 1 else 'pages'} above:\n\n{prompt}"
 
 
@@ -177,7 +177,7 @@ class WebFetch(Tool[WebFetchArgs, Fetched]):
     args = WebFetchArgs
 
     def access(self, args: WebFetchArgs, ctx: Context) -> tuple[Access, ...]:
-        return tuple(dict.fromkeys(Access.host(_parsed(url).target.host) for url in _addresses(args, ctx)))
+        return tuple(dict.fromkeys(Access.host(_parse_url(url).target.host) for url in _addresses(args, ctx)))
 
     async def run(self, args: WebFetchArgs, ctx: Context) -> Fetched:
         if args.seconds is not None and args.seconds <= 0:
@@ -191,8 +191,8 @@ class WebFetch(Tool[WebFetchArgs, Fetched]):
         for page in found:
             if isinstance(page, WebPage):
                 ctx.need(Addresses).read(page.url, page.text, is_private=page.is_private)
-        fetched = await answered(Fetched(shortened(found, MOST_BYTES), prompt=args.prompt.strip()), ctx)
-        pages = await fitted(found, ctx, MOST_BYTES if fetched.answer else GIVEN_BYTES)
+        fetched = await answer_prompt(Fetched(truncate_pages(found, MOST_BYTES), prompt=args.prompt.strip()), ctx)
+        pages = await fit_pages(found, ctx, MOST_BYTES if fetched.answer else GIVEN_BYTES)
         return fetched._replace(pages=pages)
 
 
@@ -206,9 +206,9 @@ def _addresses(args: WebFetchArgs, ctx: Context) -> tuple[str, ...]:
     return every
 
 
-def _parsed(url: str) -> Url:
+def _parse_url(url: str) -> Url:
     try:
-        return parsed(url)
+        return parse_url(url)
     except WebError as error:
         raise ToolFailure(error.message, code=error.code) from error
 
@@ -228,7 +228,7 @@ async def _each(
 async def _one(url: str, args: WebFetchArgs, ctx: Context) -> WebPage | WebPicture | CrossHostRedirect:
     began = time.perf_counter()
     try:
-        got = await _reached(url, args, ctx)
+        got = await _follow_redirects(url, args, ctx)
         if isinstance(got, Redirected):
             return CrossHostRedirect(url, got.to, got.status)
         if got.status >= _FAILED:
@@ -242,10 +242,10 @@ async def _one(url: str, args: WebFetchArgs, ctx: Context) -> WebPage | WebPictu
         raise ToolFailure(str(error), code=error.code) from error
     for note in content.notes:
         ctx.note(note)
-    return _shown(url, got, content, time.perf_counter() - began)
+    return _build_page(url, got, content, time.perf_counter() - began)
 
 
-def _shown(url: str, got: Got, content: Content, seconds: float) -> WebPage | WebPicture:
+def _build_page(url: str, got: Got, content: Content, seconds: float) -> WebPage | WebPicture:
     if content.kind == "picture":
         return WebPicture(url, got.address, Picture(got.address, content.media_type, content.data))
     return WebPage(
@@ -264,13 +264,13 @@ def _shown(url: str, got: Got, content: Content, seconds: float) -> WebPage | We
     )
 
 
-async def _reached(url: str, args: WebFetchArgs, ctx: Context) -> Got | Redirected:
+async def _follow_redirects(url: str, args: WebFetchArgs, ctx: Context) -> Got | Redirected:
     """The page, after redirects, each of which is judged like an address that was asked for."""
     web, settings = ctx.need(Web), ctx.need(Settings).web
     limit_seconds = min(args.seconds or settings.seconds, max(MOST_SECONDS, settings.seconds))
     limit_said = _limit_said(args, limit_seconds, ctx)
     until = time.monotonic() + limit_seconds
-    here, seen = url, {str(_parsed(url))}
+    here, seen = url, {str(_parse_url(url))}
     before: Redirected | None = None
     is_private = False
     while True:
@@ -288,7 +288,7 @@ async def _reached(url: str, args: WebFetchArgs, ctx: Context) -> Got | Redirect
             return got._replace(is_private=got.is_private or is_private)
         is_private = is_private or got.is_private
         # With `www.` or without is one site to whoever was asked; a rule may still be about one of its names or pages.
-        is_site = same_site(_parsed(here), _parsed(got.to))
+        is_site = same_site(_parse_url(here), _parse_url(got.to))
         if not is_site and not args.across:
             return got._replace(url=url)
         if _verdict(got.to, url, ctx, is_asked_for=is_site or not got.is_private) != "allow":
@@ -314,7 +314,7 @@ def _verdict(address: str, url: str, ctx: Context, *, is_asked_for: bool = True)
     there. Not `is_asked_for` is where a program of this machine sends it, which may be a command of the session: it
     could put into the address what it has read.
     """
-    there = _parsed(address)
+    there = _parse_url(address)
     host = there.target.host
     words = hosts_allowed(ctx)
     word = words.word("web_fetch", host, str(there))
@@ -323,7 +323,7 @@ def _verdict(address: str, url: str, ctx: Context, *, is_asked_for: bool = True)
             f"{url} redirects to {host}, which is not fetched from: {word.why or 'a rule denies it.'}",
             code="denied-by-rule",
         )
-    asked = _parsed(url)
+    asked = _parse_url(url)
     is_named = same_site(asked, there) or any(access.kind == "host" and access.key == host for access in ctx.touches)
     if word.verdict == "allow" or not (is_asked_for and is_named):
         return word.verdict
@@ -341,12 +341,12 @@ def _complaint(url: str, got: Got) -> str:
 
     names = {status.value: status.phrase for status in HTTPStatus}
     named = f" {names[got.status]}" if got.status in names else ""
-    asked = _parsed(url)
-    came = "" if got.address in {str(asked), str(upgraded(asked))} else f"{url} redirects to "
+    asked = _parse_url(url)
+    came = "" if got.address in {str(asked), str(upgrade_url(asked))} else f"{url} redirects to "
     head = f"{came}{got.address}{', which' * bool(came)} answers with the status {got.status}{named}."
-    kind = judged(got.body, got.media_type)
+    kind = detect_kind(got.body, got.media_type)
     if kind in {"binary", "picture", "document"} or not got.body:
         return head
-    text = decoded(got.body[: 16 * _SAID_CHARS], got.charset, kind)
+    text = decode_text(got.body[: 16 * _SAID_CHARS], got.charset, kind)
     said = " ".join((text_of(text) if kind == "page" else text).split())[:_SAID_CHARS]
     return f"{head} It says: {said}" if said else head

@@ -126,7 +126,7 @@ def _serve(order: dict[str, Any], page: bytes, limit: Callable[[], None]) -> Non
 
 
 def _answer(order: dict[str, Any], page: bytes) -> None:
-    text, is_cut = turned(page.decode("utf-8", "replace"), order["address"], order["form"])
+    text, is_cut = convert_page(page.decode("utf-8", "replace"), order["address"], order["form"])
     _say({"id": order["id"], "is_cut": is_cut}, text.encode("utf-8", "replace"))
 
 
@@ -135,7 +135,7 @@ def _say(said: dict[str, Any], data: bytes = b"") -> None:
         out.write(json.dumps({**said, "length": len(data)}).encode() + b"\n" + data)
 
 
-def turned(page: str, address: str, form: str) -> tuple[str, bool]:
+def convert_page(page: str, address: str, form: str) -> tuple[str, bool]:
     """The main part of a page, and whether something in it was too deep to be reached."""
     convert, cuts = _converter(_start_of_links(page, address), form)
     # So many attributes are nobody's who writes a page, and a parser may compare each with each.
@@ -147,7 +147,7 @@ def turned(page: str, address: str, form: str) -> tuple[str, bool]:
         inner = convert(part, _INSIDE)
         text = inner if 2 * len(inner) >= len(text) else text
     elif len(page) <= _SOUP_CHARS:
-        text = _trimmed(text, page)
+        text = _trim_text(text, page)
     if len(text) < _LITTLE or 50 * len(text) < len(page):
         whole = convert(page, ())
         text = whole if len(whole) > 2 * len(text) else text
@@ -244,7 +244,7 @@ def _language(attributes: str) -> str:
     return ""
 
 
-def _trimmed(text: str, page: str) -> str:
+def _trim_text(text: str, page: str) -> str:
     """The text from where trafilatura sees its beginning to where it sees its end; code and tables are always in it."""
     try:
         import trafilatura

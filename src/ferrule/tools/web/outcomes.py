@@ -30,7 +30,7 @@ class WebPage(NamedTuple):
     """Did it come from the user's own network, or by way of it? There a command of the session may have written it."""
 
     @property
-    def framed(self) -> str:
+    def page_element(self) -> str:
         """The text between marks that nothing in it can close: so several pages are told from each other."""
         import re  # for sessions that look at the web
 

@@ -75,10 +75,10 @@ class Robots:
     async def check(self, way: Way, fetch: Fetch) -> None:
         """Raises WebError where the site does not want this page to be fetched by programs."""
         site = way.url.origin
-        rules = self._known(site)
+        rules = self._get_cached(site)
         if rules is None:
             # Several pages of one site at once ask for its rules once.
-            rules = await self._asking.run(site, lambda: self._asked(site, way, fetch))
+            rules = await self._asking.run(site, lambda: self._fetch_rules(site, way, fetch))
         if rules.failed:
             raise WebError(
                 f"{site} does not say which pages programs may fetch: {rules.failed}. The user can leave "
@@ -92,12 +92,12 @@ class Robots:
                 "robots",
             )
 
-    async def _asked(self, site: str, way: Way, fetch: Fetch) -> Rules:
+    async def _fetch_rules(self, site: str, way: Way, fetch: Fetch) -> Rules:
         rules = await _ask(way, fetch)
         self._keep(site, rules)
         return rules
 
-    def _known(self, site: str) -> Rules | None:
+    def _get_cached(self, site: str) -> Rules | None:
         until, rules = self._sites.get(site, (0.0, None))
         return rules if rules is not None and self._clock() < until else None
 
@@ -130,10 +130,10 @@ async def _ask(way: Way, fetch: Fetch) -> Rules:
         return Rules(failed=f"its robots.txt answers {status}")
     if not 200 <= status < 300:
         return Rules()
-    return await aside(lambda: parsed(text.decode("utf-8", "replace")), size=len(text), much=_MUCH)
+    return await aside(lambda: parse_robots(text.decode("utf-8", "replace")), size=len(text), much=_MUCH)
 
 
-def parsed(text: str) -> Rules:
+def parse_robots(text: str) -> Rules:
     """The rules for us: those of the groups with our name, or else of the groups for everybody."""
     groups: dict[str, list[RobotsRule]] = {}
     ours: set[str] = set()

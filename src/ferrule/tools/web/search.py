@@ -21,7 +21,7 @@ from ferrule.tools.web.search_api import (
     SearchResult,
     WebQuery,
     each,
-    merged,
+    interleave,
 )
 
 _QUERY_CHARS = 400
@@ -47,13 +47,13 @@ class WebSearch(Tool[WebSearchArgs, Searched]):
 
     def access(self, args: WebSearchArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - the settings say it
         try:
-            return tuple(map(Access.host, hosts(chosen_backend(ctx.need(Settings)))))
+            return tuple(map(Access.host, hosts(load_backend(ctx.need(Settings)))))
         except WebError as error:
             raise ToolFailure(error.message, code=error.code) from error
 
     async def run(self, args: WebSearchArgs, ctx: Context) -> Searched:
         settings = ctx.need(Settings)
-        backend, wanted, domains = chosen_backend(settings), _results(args, settings, ctx), _domains(args, ctx)
+        backend, wanted, domains = load_backend(settings), _results(args, settings, ctx), _domains(args, ctx)
         found: list[tuple[SearchResult, ...]] = []
         missed: list[WebError] = []
         # One after the other: what costs nothing mostly allows one search a second.
@@ -68,14 +68,14 @@ class WebSearch(Tool[WebSearchArgs, Searched]):
             raise ToolFailure(missed[0].message, code=missed[0].code) from missed[0]
         if missed:
             ctx.note(f"Not all of the queries were searched for. {missed[0].message}")
-        links = tuple(Link(*result) for result in merged(found, wanted))
-        ctx.need(Addresses).found(link.url for link in links)
+        links = tuple(Link(*result) for result in interleave(found, wanted))
+        ctx.need(Addresses).add_found(link.url for link in links)
         if not links and backend.name == DDGS:
             ctx.note("That may also mean that the search engines have turned the program away. Try again later.")
         return Searched(args.query.strip(), links, backend.name)
 
 
-def chosen_backend(settings: Settings) -> SearchBackend:
+def load_backend(settings: Settings) -> SearchBackend:
     """The back end that the user has set up, with its key."""
     chosen = settings.web.search
     name = chosen.key_env or (APIS[chosen.backend].key_env if chosen.backend in APIS else "")
@@ -116,12 +116,12 @@ def _domains(args: WebSearchArgs, ctx: Context) -> Domains:
             " them."
         )
     return Domains(
-        _named(args.allowed_domains, ctx.param("allowed_domains"), ctx),
-        _named(args.blocked_domains, ctx.param("blocked_domains"), ctx),
+        _parse_domains(args.allowed_domains, ctx.param("allowed_domains"), ctx),
+        _parse_domains(args.blocked_domains, ctx.param("blocked_domains"), ctx),
     )
 
 
-def _named(written: tuple[str, ...], name: str, ctx: Context) -> tuple[Domain, ...]:
+def _parse_domains(written: tuple[str, ...], name: str, ctx: Context) -> tuple[Domain, ...]:
     if len(written) > _MOST_DOMAINS:
         raise BadArguments(f"{name}: at most {_MOST_DOMAINS} domains can be named.")
     try:

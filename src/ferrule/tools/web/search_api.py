@@ -57,7 +57,7 @@ class Domains(NamedTuple):
         """Both lists as names of hosts, for back ends that filter themselves."""
         return [domain.host for domain in self.allowed], [domain.host for domain in self._shut()]
 
-    def worded(self, text: str, most_chars: int) -> str:
+    def add_site_terms(self, text: str, most_chars: int) -> str:
         """The query with `site:` terms, for back ends that know no other way; as many as there is room for.
 
         What a term cannot say is filtered afterwards.
@@ -83,7 +83,7 @@ class Domains(NamedTuple):
 
 def domain(written: str) -> Domain:
     """What somebody means by `docs.example.org`, `*.example.org` or `https://example.org/a`. Raises `hosts.Bad`."""
-    found = _written().fullmatch(written.strip())
+    found = _domain_pattern().fullmatch(written.strip())
     if found is None:
         raise Bad(f"{written[:253]!r} is not the name of a host.")
     host = target(found["host"], port=_PORT)
@@ -94,7 +94,7 @@ def domain(written: str) -> Domain:
 
 
 @functools.cache
-def _written() -> re.Pattern[str]:
+def _domain_pattern() -> re.Pattern[str]:
     return re.compile(r"(?:https?://)?(?P<below>\*?\.)?(?P<host>[^/?#]+)(?P<rest>(?:[/?#].*)?)", re.IGNORECASE)
 
 
@@ -140,7 +140,7 @@ class WebQuery(NamedTuple):
     domains: Domains = Domains()
 
 
-def tidied(rows: Iterable[Row], query: WebQuery) -> tuple[SearchResult, ...]:
+def filter_rows(rows: Iterable[Row], query: WebQuery) -> tuple[SearchResult, ...]:
     """The results that can be shown, each once, in their order."""
     found: dict[str, SearchResult] = {}
     for count, (title, url, snippet, published) in enumerate(rows):
@@ -156,7 +156,7 @@ def tidied(rows: Iterable[Row], query: WebQuery) -> tuple[SearchResult, ...]:
     return tuple(found.values())
 
 
-def merged(each: Sequence[Sequence[SearchResult]], most: int) -> tuple[SearchResult, ...]:
+def interleave(each: Sequence[Sequence[SearchResult]], most: int) -> tuple[SearchResult, ...]:
     """Several lists as one: the first of each, then the second of each."""
     found: dict[str, SearchResult] = {}
     for rank in range(max(map(len, each), default=0)):
@@ -292,7 +292,7 @@ class Odd(ValueError):  # noqa: N818 - the state of an answer
     """An answer of another shape than the API has."""
 
 
-def listed(value: object) -> list[dict[str, Any]]:
+def list_objects(value: object) -> list[dict[str, Any]]:
     """The members of a list that are objects. Raises `Odd` where it is no list."""
     if not isinstance(value, list):
         raise Odd
@@ -309,7 +309,7 @@ _REASON_BYTES = 20_000
 _REASON_DEPTH = 3
 
 
-def failed(said: str, code: Code) -> WebError:
+def search_error(said: str, code: Code) -> WebError:
     """All of these begin in the same way."""
     return WebError(f"The web cannot be searched: {said}", code)
 
@@ -324,14 +324,14 @@ def without_key(error: WebError, key: str) -> WebError:
     for form in (key, quote(key), quote(key, safe=""), repr(key)[1:-1]):
         said = re.sub(re.escape(form), "[key]", said, flags=re.IGNORECASE)
     if key.casefold() in unquote(said).casefold():
-        return failed("the back end has answered with the key. Check web.search.url.", error.code)
+        return search_error("the back end has answered with the key. Check web.search.url.", error.code)
     return error if said == error.message else WebError(said, error.code)
 
 
-def unreached(error: WebError, host: NetworkEndpoint) -> WebError:
+def unreachable_error(error: WebError, host: NetworkEndpoint) -> WebError:
     """No answer came at all."""
     said = f"{host.host} could not be reached. {error.message}" if error.code in _UNREACHED else error.message
-    return failed(
+    return search_error(
         f"{said} Check the network, or set web.search.backend or web.search.url to a search that can be reached from"
         " here.",
         error.code,
@@ -341,37 +341,39 @@ def unreached(error: WebError, host: NetworkEndpoint) -> WebError:
 def refusal(got: "Got", api: SearchApi, backend: SearchBackend, host: NetworkEndpoint) -> WebError | None:
     """What is wrong with an answer by its status and size; None where it may be a result."""
     if got.why_partial:
-        return failed(f"the answer of {host.host} is not whole. {got.why_partial}", "bad-answer")
+        return search_error(f"the answer of {host.host} is not whole. {got.why_partial}", "bad-answer")
     if 200 <= got.status < 300:
         return None
     if got.status in {401, 403} and api.key_env:
         name = api.variable(backend)
         said = f"{api.title} refuses the key in {name} (status {got.status}). Put a valid one there, or {INSTEAD}."
-        return failed(said, "wrong-key")
+        return search_error(said, "wrong-key")
     if got.status == 403 and api.refused:
-        return failed(f"{host.host} {api.refused}", "refused")
+        return search_error(f"{host.host} {api.refused}", "refused")
     if got.status in _QUOTA:
-        return failed(
+        return search_error(
             f"{api.title} takes no more searches for now (status {got.status}).{_again(got.headers)}"
             " Wait, make fewer searches, or set web.search.backend to another one.",
             "quota",
         )
     said = f"{api.title} at {host.host} answers with status {got.status}"
     if got.status >= 500:
-        return failed(f"{said}. Try again later, or set web.search.backend to another one.", "bad-answer")
+        return search_error(f"{said}. Try again later, or set web.search.backend to another one.", "bad-answer")
     if got.status == _NOTHING_THERE:
-        return failed(
+        return search_error(
             f"{said}: there is no search. Check web.search.url, which must lead to {api.title}.", "bad-address"
         )
     if got.status >= 400:
         said += _reason(got.body, backend.key)
-        return failed(f"{said}. Try a shorter and plainer query; if that is no help, check web.search.url.", "refused")
-    return failed(f"{said}, which is no result. Check web.search.url.", "bad-answer")
+        return search_error(
+            f"{said}. Try a shorter and plainer query; if that is no help, check web.search.url.", "refused"
+        )
+    return search_error(f"{said}, which is no result. Check web.search.url.", "bad-answer")
 
 
-def odd(api: SearchApi, host: NetworkEndpoint, said: str) -> WebError:
+def bad_answer_error(api: SearchApi, host: NetworkEndpoint, said: str) -> WebError:
     """An answer that says yes and is no result."""
-    return failed(
+    return search_error(
         f"the answer of {host.host} {said}. Check that web.search.url leads to {api.title}, and that"
         " web.search.backend is right.",
         "bad-answer",
@@ -407,15 +409,15 @@ _FILTERED = 2
 """How many times as many results are asked for where some may have to be left out."""
 
 
-async def asked(web: "Web", api: SearchApi, backend: SearchBackend, query: WebQuery) -> tuple[SearchResult, ...]:
+async def run_query(web: "Web", api: SearchApi, backend: SearchBackend, query: WebQuery) -> tuple[SearchResult, ...]:
     """The results of one query. Raises `WebError`, without the key in it whoever has said what."""
     try:
-        return await _asked(web, api, backend, query)
+        return await _run_query(web, api, backend, query)
     except WebError as error:
         raise without_key(error, backend.key.strip()) from None
 
 
-async def _asked(web: "Web", api: SearchApi, backend: SearchBackend, query: WebQuery) -> tuple[SearchResult, ...]:
+async def _run_query(web: "Web", api: SearchApi, backend: SearchBackend, query: WebQuery) -> tuple[SearchResult, ...]:
     url, host = place(api, backend)
     wanted = query.results * (_FILTERED if query.domains else 1)
     sent = api.ask(query._replace(results=min(wanted, api.most)), key(api, backend))
@@ -431,35 +433,35 @@ async def _asked(web: "Web", api: SearchApi, backend: SearchBackend, query: WebQ
     try:
         got = await web.ask("GET" if data is None else "POST", url, headers=headers, data=data, seconds=backend.seconds)
     except WebError as error:
-        raise unreached(error, host) from error
+        raise unreachable_error(error, host) from error
     refused = refusal(got, api, backend, host)
     if refused is not None:
         raise refused
-    return tidied(_rows(got.body, api, host), query)
+    return filter_rows(_rows(got.body, api, host), query)
 
 
 def place(api: SearchApi, backend: SearchBackend) -> tuple[str, NetworkEndpoint]:
     """The address that is asked, and its host. Raises `WebError` for an address that cannot be one."""
     written = (backend.url or api.address).strip().rstrip("/")
     if not written:
-        raise failed(
+        raise search_error(
             f"web.search.backend is {api.name!r}, and it is not said where its server is. Set web.search.url to its"
             f" address, as https://search.example.org, or {INSTEAD}.",
             "bad-address",
         )
     found = re.fullmatch(r"(?i:(https?)://)([^/?#]+)((?:/[^?#\s\\\x00-\x20\x7f-\x9f]*)?)", written)
     if found is None:
-        raise failed("web.search.url must be of the form https://search.example.org.", "bad-address")
+        raise search_error("web.search.url must be of the form https://search.example.org.", "bad-address")
     if "@" in found[2]:
         # It is not repeated: what stands before the sign may be a password, and a model reads this.
-        raise failed("web.search.url must have no user's name and no password in it.", "bad-address")
+        raise search_error("web.search.url must have no user's name and no password in it.", "bad-address")
     scheme = found[1].lower()
     try:
         host = target(found[2], port=443 if scheme == "https" else 80)
     except Bad as error:
-        raise failed(f"the setting web.search.url does not fit. {error}", "bad-address") from error
+        raise search_error(f"the setting web.search.url does not fit. {error}", "bad-address") from error
     if scheme == "http" and api.key_env and not _is_near(host):
-        raise failed(
+        raise search_error(
             f"web.search.url begins with http://, so that the key for {api.title} could be read on the way."
             " Use https://.",
             "bad-address",
@@ -481,13 +483,13 @@ def key(api: SearchApi, backend: SearchBackend) -> str:
         return ""
     name, found = api.variable(backend), backend.key.strip()
     if not found:
-        raise failed(
+        raise search_error(
             f"{api.title} needs a key, and the environment variable {name} has none. Put one there, name another"
             f" variable with web.search.key_env, or {INSTEAD}.",
             "no-key",
         )
     if not found.isascii() or not found.isprintable():
-        raise failed(
+        raise search_error(
             f"what is in {name} has characters that no key has. Set it to a key for {api.title}, or {INSTEAD}.",
             "wrong-key",
         )
@@ -498,8 +500,8 @@ def _rows(body: bytes, api: SearchApi, host: NetworkEndpoint) -> list[Row]:
     try:
         answer = msgspec.json.decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise odd(api, host, "is not JSON") from error
+        raise bad_answer_error(api, host, "is not JSON") from error
     try:
         return list(api.rows(answer if isinstance(answer, dict) else {}))
     except Odd as error:
-        raise odd(api, host, "is of another shape than its API has") from error
+        raise bad_answer_error(api, host, "is of another shape than its API has") from error

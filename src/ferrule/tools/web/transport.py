@@ -15,7 +15,7 @@ import httpx2
 
 from ferrule.sandbox.web_address import CutOff, Way, WebError
 from ferrule.system.hosts import NetworkEndpoint
-from ferrule.tools.web.connect import WebProxy, causes, unreached
+from ferrule.tools.web.connect import WebProxy, causes, explain_unreachable
 
 _HEAD_BYTES = 1 << 18
 """All that may come before a body begins: a few hundred headers, and what is said before them."""
@@ -76,7 +76,7 @@ class PageTransport(httpx2.AsyncBaseTransport):
         asked = httpcore2.Request(
             method=request.method, url=self._url, headers=request.headers.raw, content=request.stream
         )
-        with _said(self._name, self._meter):
+        with _translate_errors(self._name, self._meter):
             answer = await self._connection.handle_async_request(asked)
         self._meter.head()
         assert isinstance(answer.stream, AsyncIterable)
@@ -102,7 +102,7 @@ class _Pieces(httpx2.AsyncByteStream):
         iterator: Any = aiter(self._pieces)
         count = 0
         try:
-            with _said(self._name, self._meter):
+            with _translate_errors(self._name, self._meter):
                 async for piece in iterator:
                     self._meter.use(len(piece))
                     yield piece
@@ -139,14 +139,14 @@ class _Roads(httpcore2.AsyncNetworkBackend):
             return _Counted(_Stream(reader, writer), self._meter)
         if self._proxy is not None:
             with _between(self._proxy, self._meter):
-                return await self._tunnelled(self._proxy, where, timeout)
+                return await self._open_tunnel(self._proxy, where, timeout)
         *others, last = self._way.addresses
         for address in others:
             with contextlib.suppress(httpcore2.ConnectError, httpcore2.ConnectTimeout):
                 return await self._open(str(address), port, _EACH_SECONDS)
         return await self._open(str(last), port, timeout)
 
-    async def _tunnelled(
+    async def _open_tunnel(
         self,
         proxy: WebProxy,
         where: NetworkEndpoint,
@@ -238,7 +238,7 @@ class _Counted(httpcore2.AsyncNetworkStream):
 
 
 @contextlib.contextmanager
-def _said(name: str, meter: Meter) -> Iterator[None]:
+def _translate_errors(name: str, meter: Meter) -> Iterator[None]:
     try:
         yield
     except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError, EOFError) as error:
@@ -263,7 +263,7 @@ def _between(proxy: WebProxy, meter: Meter) -> Iterator[None]:
     except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError, EOFError) as error:
         if (insecure := _insecure(name, meter, error)) is not None:
             raise insecure from error
-        reason = "it broke the connection off" if isinstance(error, httpcore2.ReadError) else unreached(error)
+        reason = "it broke the connection off" if isinstance(error, httpcore2.ReadError) else explain_unreachable(error)
         raise WebError(f"T{name[1:]} cannot be reached: {reason}.", "unreachable") from error
 
 

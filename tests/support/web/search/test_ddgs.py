@@ -35,7 +35,7 @@ async def played(tmp_path, monkeypatch):
 
 
 async def found(played: Engines, query: WebQuery, *, verify: bool | str = False, seconds: float = 20) -> Any:
-    return await backends.searched(SearchBackend("ddgs", proxy=played.url, seconds=seconds), query, verify=verify)
+    return await backends.search_ddgs(SearchBackend("ddgs", proxy=played.url, seconds=seconds), query, verify=verify)
 
 
 def test_the_engines_are_those_of_the_installed_version():
@@ -101,7 +101,7 @@ async def test_a_certificate_that_nobody_signed_is_not_believed(played):
 
 async def test_without_a_network_it_says_so(played):
     with pytest.raises(WebError) as raised:
-        await backends.searched(
+        await backends.search_ddgs(
             SearchBackend("ddgs", proxy="http://127.0.0.1:1", seconds=20), WebQuery("secret words", 8)
         )
 
@@ -116,7 +116,7 @@ async def test_the_library_s_own_variable_for_a_proxy_is_nobody_s_business(playe
     monkeypatch.setenv("DDGS_PROXY", played.url)
 
     with contextlib.suppress(WebError):
-        await backends.searched(SearchBackend("ddgs", seconds=5), WebQuery("guide", 8), verify=False)
+        await backends.search_ddgs(SearchBackend("ddgs", seconds=5), WebQuery("guide", 8), verify=False)
 
     assert played.asked == []
 
@@ -169,7 +169,7 @@ async def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", missing)
 
     with pytest.raises(WebError) as raised:
-        await backends.searched(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
+        await backends.search_ddgs(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
 
     assert raised.value.code == "no-package"
     assert "pip install 'ferrule[web]'" in raised.value.message
@@ -187,7 +187,7 @@ async def test_whatever_it_raises_is_a_failure_of_the_search(monkeypatch, error)
     monkeypatch.setattr("ddgs.ddgs.DDGS.text", broken)
 
     with pytest.raises(WebError) as raised:
-        await backends.searched(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
+        await backends.search_ddgs(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
 
     assert raised.value.code == "bad-answer"
     assert type(error).__name__ in raised.value.message
@@ -207,7 +207,7 @@ async def test_whatever_it_gives_is_a_result_or_a_failure(monkeypatch, given):
         patched.setattr("ddgs.ddgs.DDGS.text", lambda *args, **kwargs: given)
         results: tuple[SearchResult, ...] = ()
         with contextlib.suppress(WebError):
-            results = await backends.searched(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
+            results = await backends.search_ddgs(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
     assert all(result.url.startswith(("https://", "http://")) for result in results)
 
 

@@ -15,9 +15,9 @@ from ferrule.tools.web.search_api import (
     date,
     domain,
     each,
-    merged,
+    filter_rows,
+    interleave,
     plain,
-    tidied,
 )
 
 
@@ -155,14 +155,14 @@ def test_domains_are_compared_by_labels(written, host, inside):
 def test_terms_for_domains_stop_where_there_is_no_room():
     many = tuple(each(tuple(f"site-{number}.example.org" for number in range(50))))
 
-    allowed = Domains(allowed=many).worded("words", 400)
-    blocked = Domains(blocked=many).worded("words", 400)
+    allowed = Domains(allowed=many).add_site_terms("words", 400)
+    blocked = Domains(blocked=many).add_site_terms("words", 400)
 
     assert allowed.startswith("words (site:site-0.example.org OR site:site-1.example.org OR")
     assert blocked.startswith("words -site:site-0.example.org -site:site-1.example.org")
     assert 360 < len(allowed) <= 400
     assert 360 < len(blocked) <= 400
-    assert Domains(allowed=many).worded("w" * 400, 400) == "w" * 400
+    assert Domains(allowed=many).add_site_terms("w" * 400, 400) == "w" * 400
 
 
 def test_a_page_comes_once_and_only_pages_come():
@@ -175,7 +175,7 @@ def test_a_page_comes_once_and_only_pages_come():
         row(None),
     ]
 
-    found = tidied(rows, WebQuery("x", 10))
+    found = filter_rows(rows, WebQuery("x", 10))
 
     assert found == (
         SearchResult("A", "https://example.org/a#one"),
@@ -186,18 +186,18 @@ def test_a_page_comes_once_and_only_pages_come():
 def test_there_are_never_more_than_was_asked_for_and_never_more_than_fifty():
     rows = [row(f"https://example.org/{number}") for number in range(200)]
 
-    assert len(tidied(rows, WebQuery("x", 3))) == 3
-    assert len(tidied(rows, WebQuery("x", 100))) == MOST_RESULTS
+    assert len(filter_rows(rows, WebQuery("x", 3))) == 3
+    assert len(filter_rows(rows, WebQuery("x", 100))) == MOST_RESULTS
 
 
 def test_lists_are_merged_in_turns():
     def of(*names: str) -> tuple[SearchResult, ...]:
         return tuple(SearchResult(name, f"https://example.org/{name}") for name in names)
 
-    found = merged([of("a", "b", "c"), of("d"), of("a", "e")], 4)
+    found = interleave([of("a", "b", "c"), of("d"), of("a", "e")], 4)
 
     assert [result.title for result in found] == ["a", "d", "b", "e"]
-    assert merged([], 4) == ()
+    assert interleave([], 4) == ()
 
 
 LABELS = st.sampled_from(["example", "org", "evil", "docs", "xn--a", "com", "x"])
@@ -211,7 +211,7 @@ def test_a_result_is_inside_exactly_where_its_last_labels_are_a_domains(domains,
 
     inside = any(host == one or host.endswith(f".{one}") for one in domains)
 
-    assert bool(tidied([row(f"https://{host}/")], WebQuery("x", 5, wanted))) is (inside is not block)
+    assert bool(filter_rows([row(f"https://{host}/")], WebQuery("x", 5, wanted))) is (inside is not block)
 
 
 @given(st.text() | st.from_regex(r"https?://[^/]{0,20}(/.{0,20})?", fullmatch=True))

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from ferrule.permissions.shell.form import ArgumentAnalysis, CommandArguments, Form, listed
+from ferrule.permissions.shell.form import ArgumentAnalysis, CommandArguments, Form, parse_flags
 from ferrule.permissions.shell.line import Word
 
 _TAR = (
@@ -26,7 +26,7 @@ def _old_style(words: Sequence[Word]) -> Sequence[Word]:
     """`tar xzf file` is `tar -x -z -f file`: the letters' values follow in their order."""
     if not words or not words[0].known or not re.fullmatch("[A-Za-z]+", words[0].text):
         return words
-    table, rest, made = listed(_TAR, whole=False), list(words[1:]), []
+    table, rest, made = parse_flags(_TAR, whole=False), list(words[1:]), []
     for letter in words[0].text:
         made.append(Word(f"-{letter}"))
         flag = table.get(f"-{letter}")

@@ -38,7 +38,7 @@ def _dd(given: CommandArguments) -> ArgumentAnalysis:
     return ArgumentAnalysis(reads=reads, writes=tuple(value for name, _, value in parts if name == "of"))
 
 
-def copied(given: CommandArguments) -> ArgumentAnalysis:
+def check_copy(given: CommandArguments) -> ArgumentAnalysis:
     """What is copied into a folder keeps its name there."""
     spread = given.has("-T", "--no-target-directory")
     sources = [word.text for word in given.operands[:-1] if word.known]
@@ -192,11 +192,11 @@ ROWS: Mapping[str, Form] = {
         "-rRapfnvuiLPHdxTcX --recursive --archive --preserve? --force --no-clobber --verbose --update?"
         " --interactive --dereference --no-dereference --no-target-directory --parents --one-file-system --reflink?"
         " --sparse:x",
-        "read* write", check=copied, dangers="-t --target-directory= turns the order of its words round",
+        "read* write", check=check_copy, dangers="-t --target-directory= turns the order of its words round",
     ),
     "mv": Form(
         "-fnvuiT --force --no-clobber --verbose --update? --interactive --no-target-directory", "write*",
-        check=copied, dangers="-t --target-directory= turns the order of its words round",
+        check=check_copy, dangers="-t --target-directory= turns the order of its words round",
     ),
     "rm": Form("-rRfviId --recursive --force --verbose --dir --interactive? --one-file-system", "write*"),
     "rmdir": Form("-pv --parents --verbose --ignore-fail-on-non-empty", "write*"),
@@ -213,7 +213,7 @@ ROWS: Mapping[str, Form] = {
     "tee": Form("-aip --append --ignore-interrupts --output-error?", "write*"),
     "truncate": Form("-co -s:x -r:r --size:x --reference:r --no-create", "write*"),
     "install": Form(
-        "-dvpDC -m:x --mode:x --directory --verbose", "read* write", check=copied,
+        "-dvpDC -m:x --mode:x --directory --verbose", "read* write", check=check_copy,
         dangers="--strip-program= runs a program; -t --target-directory= turns the order of its words round",
     ),
     "dd": Form("", "text*", check=_dd),

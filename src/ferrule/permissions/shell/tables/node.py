@@ -31,7 +31,7 @@ def _script(given: CommandArguments) -> ArgumentAnalysis:
     return ArgumentAnalysis()
 
 
-def _written(*flags: str) -> Form:
+def _writer_form(*flags: str) -> Form:
     """A checker that writes what it is given where one of the flags says so."""
 
     def check(given: CommandArguments) -> ArgumentAnalysis:
@@ -116,14 +116,14 @@ ROWS: Mapping[str, Form] = {
         dangers="--outDir --outFile --declarationDir --tsBuildInfoFile --generateTrace --generateCpuProfile= writes"
         " elsewhere; --init= writes settings; --plugins= runs code",
     ),
-    "eslint": _written("--fix")._replace(
+    "eslint": _writer_form("--fix")._replace(
         flags="--fix --fix-dry-run --quiet --max-warnings:n --ext:x --no-error-on-unmatched-pattern"
         " --report-unused-disable-directives --cache --no-cache --rule:x --env:x --ignore-pattern:x --no-ignore"
         " --color --no-color --format:=stylish|json|compact|unix --version --debug --no-inline-config",
         dangers="-c --config --rulesdir --plugin --parser --resolve-plugins-relative-to= loads code; -f= loads"
         " code; -o --output-file --cache-location= writes a file; --init= runs a program",
     ),
-    "prettier": _written("-w", "--write")._replace(
+    "prettier": _writer_form("-w", "--write")._replace(
         flags="-clwu --check --list-different --write --no-config --ignore-unknown --log-level:x --loglevel:x"
         " --no-color --tab-width:n --print-width:n --single-quote --no-semi --trailing-comma:x --parser:x --version"
         " --no-error-on-unmatched-pattern --end-of-line:x --prose-wrap:x",
@@ -131,7 +131,7 @@ ROWS: Mapping[str, Form] = {
         " --cache-location= writes a file",
     ),
     "biome": Form("--version", "text*", subs=True),
-    "biome check, biome lint, biome format": _written("--write", "--apply", "--fix")._replace(
+    "biome check, biome lint, biome format": _writer_form("--write", "--apply", "--fix")._replace(
         flags="--write --apply --fix --version --max-diagnostics:n",
     ),
     "jest": Form(
