@@ -5,9 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from ferrule.dialects.dialect import load_dialect
-from ferrule.registry.entry import ON_REQUEST, Later
+from ferrule.registry.entry import Later
 from ferrule.registry.registry import Registry
-from ferrule.tools import BUILTIN, load
+from ferrule.tools import BUILTIN, ON_REQUEST, load
+
+LOOKS = {name for name, tool in BUILTIN.items() if tool.planning} | {"recall"}
+"""The tools that a planning session has, each for calls of it that only read."""
+WRITES_PLAN = {name for name, tool in BUILTIN.items() if tool.writes_plan}
 
 
 def catalog(family: str) -> list[dict[str, Any]]:

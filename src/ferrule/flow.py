@@ -124,7 +124,6 @@ async def stop(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 CHANGED_COMMAND = "The user changed your command to"
-_OURS = ("ferrule.tools.", "ferrule.agent.")
 
 
 class ScheduledCall(NamedTuple):
@@ -313,8 +312,8 @@ class Flow:
             args = self.arguments.understand(face, ctx.spoken, tool, came._replace(values=values), ctx)
             ctx.given = came.values if ctx.spoken is face else _translate_values(face, ctx.input)
             touches = ctx.touches = self.gate.settle(check_touches(tool.access(args, ctx)))
-            own = tool.name if _is_ours(tool) else ""
-            self.gate.forbid(touches, ctx.spelled, tool=own, previews=_previews(tool))
+            asks_secrets = _is_ours(tool) and tool.facts.asks_secrets
+            self.gate.forbid(touches, ctx.spelled, asks_secrets=asks_secrets, previews=_previews(tool))
         except UnknownTool as error:
             why = self.why_not(call.name) if self.why_not is not None else ""
             return Unready(ctx, face, UnknownTool(f"There is no {call.name} now. {why}") if why else error)
@@ -454,7 +453,13 @@ class Flow:
         said = (ctx.input, ctx.spelled, ctx.hooked, self.context_kind)
         # Tools from elsewhere may bear the names of ours, and do something else.
         return Case(
-            *named, *said, ctx.need(Jail).lent, given=ctx.given, consented=ready.consented, builtin=_is_ours(tool)
+            *named,
+            *said,
+            ctx.need(Jail).lent,
+            given=ctx.given,
+            consented=ready.consented,
+            builtin=_is_ours(tool),
+            behind=tool,
         )
 
     async def _approve(self, ready: ScheduledCall, sentence: str, planted: Preview) -> bool:
@@ -509,7 +514,7 @@ class Flow:
 
 
 def _is_ours(tool: AnyTool) -> bool:
-    return type(tool).__module__.startswith(_OURS)
+    return tool.source == "builtin"
 
 
 def _previews(tool: AnyTool) -> bool:

@@ -9,9 +9,9 @@ from ferrule.core.services import Planning
 from ferrule.dialects.dialect import FAMILIES
 from ferrule.engine.engine import Engine
 from ferrule.models.cues import calls, said
-from ferrule.permissions.plan_mode import LOOKS
 from ferrule.permissions.toolset import ModeConfig
 from ferrule.wire.turn import ModelRequest
+from tests.catalog import LOOKS
 
 from .stage import Stage
 

@@ -10,8 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
+from ferrule.core.access import Mode
 from ferrule.tools import BUILTIN
 
 from .project import ROOT, dotted, modules, tree
@@ -20,6 +21,11 @@ SOFT_LINES = 600
 FLOOR_LINES = 80
 MOST_TERMS = 45
 _GERUND = re.compile(r"\w+ing")
+_TOOL = re.compile(r"_?(?:\w+_)?tools?|canonical|_?TOOLS?|_?\w+_TOOLS?")
+"""What is called so holds the canonical name of a tool, or several."""
+_TAKES_TOOL = {"face_of", "facts_of", "canonical"}
+"""Functions that are given one."""
+_MODES = set(get_args(Mode))
 _NOUNS = {"string", "setting", "ring", "encoding"}
 """Words in -ing that name a thing."""
 
@@ -131,19 +137,72 @@ def test_two_classes_never_share_a_name():
 
 def test_what_is_true_of_a_tool_stands_on_the_tool():
     found = {
-        name: sorted(_tool_names(path))
+        name: sorted(told)
         for name, path in names().items()
-        if not name.startswith(("ferrule.tools", "ferrule.dialects")) and _tool_names(path)
+        if not f"{name}.".startswith(("ferrule.tools.", "ferrule.dialects.")) and (told := _tool_names(path))
     }
 
     assert found == house()["tools"]
 
 
 def _tool_names(path: Path) -> set[str]:
-    """Canonical names in tables and comparisons that could be no other word."""
-    telling = {name for name in BUILTIN if "_" in name}
-    constants = (node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant))
-    return {value for value in constants if isinstance(value, str) and value in telling}
+    """Return the canonical names that a file writes out, other than those that are ordinary words in their place."""
+    found = {text for text in _texts(tree(path)) if "_" in text}
+    for node in ast.walk(tree(path)):
+        found.update(text for part in _about_tools(node) for text in _texts(part))
+    return found & BUILTIN.keys()
+
+
+def _about_tools(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is compared with a tool, looked up by one, given as one, or kept under a name that speaks of tools."""
+    match node:
+        case ast.Compare() if any(_is_tool(side) for side in (node.left, *node.comparators)):
+            yield from (node.left, *node.comparators)
+        case ast.Match() if _is_tool(node.subject):
+            yield from (case.pattern for case in node.cases)
+        case ast.Subscript() if _is_tool(node.slice):
+            yield node.value
+        case ast.Call(func=ast.Attribute(value=table, attr="get"), args=[key, *_]) if _is_tool(key):
+            yield table
+        case ast.Call(func=function, args=given) if _name_of(function) in _TAKES_TOOL:
+            yield from given
+        case ast.keyword(arg=str(name)) if _TOOL.fullmatch(name):
+            yield node.value
+        case ast.Assign(targets=[target], value=value) | ast.AnnAssign(target=target, value=ast.expr() as value) if (
+            _is_tool(target)
+        ):
+            yield from (value.body, value.orelse) if isinstance(value, ast.IfExp) else (value,)
+        case _ if _is_table(node):
+            yield node
+
+
+def _is_table(node: ast.AST) -> bool:
+    """Return True for a container of nothing but canonical names, one of which is no mode of an access."""
+    match node:
+        case ast.Set(elts=members) | ast.Tuple(elts=members) | ast.List(elts=members):
+            pass
+        case ast.Dict(keys=keys):
+            members = [key for key in keys if key is not None]
+        case _:
+            return False
+    texts = {one.value for one in members if isinstance(one, ast.Constant)}
+    return len(texts) == len(members) > 1 and texts <= BUILTIN.keys() and not texts <= _MODES
+
+
+def _is_tool(node: ast.AST) -> bool:
+    name = _name_of(node)
+    return bool(_TOOL.fullmatch(name)) or (name == "name" and _name_of(getattr(node, "value", node)) == "entry")
+
+
+def _name_of(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _texts(node: ast.AST) -> Iterator[str]:
+    """Yield all texts in a tree."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Constant) and isinstance(one.value, str):
+            yield one.value
 
 
 def test_a_condition_is_not_nested_in_another():

@@ -46,7 +46,7 @@ def test_every_part_of_the_package_has_a_layer():
 
 
 def test_no_tool_imports_another_tool():
-    tools = {f"ferrule.tools.{module}" for module, _ in BUILTIN.values()}
+    tools = {f"ferrule.tools.{row.module}" for row in BUILTIN.values()}
     entangled = {
         shown(path): sorted(tools.intersection(facts(path).imported)) for path in modules() if dotted(path) in tools
     }

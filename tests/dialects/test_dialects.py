@@ -16,9 +16,8 @@ from ferrule.core.errors import BadArguments, ConfigError, ToolFailure
 from ferrule.core.face import Face
 from ferrule.core.subagents import Subagents
 from ferrule.dialects.dialect import COMING, FAMILIES, Dialect, load_dialect
-from ferrule.registry.entry import ON_REQUEST
 from ferrule.settings.schema import LibrarianRepository, Settings
-from ferrule.tools import BUILTIN, load
+from ferrule.tools import BUILTIN, ON_REQUEST, load
 
 DIALECTS = [load_dialect(name) for name in sorted(FAMILIES)]
 FACES = [pytest.param(face, id=f"{dialect.name}-{face.name}") for dialect in DIALECTS for face in dialect.faces]

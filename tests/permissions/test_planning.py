@@ -14,10 +14,11 @@ from ferrule.core.services import Planning
 from ferrule.dialects.dialect import COMING
 from ferrule.permissions.ask import YES, Answer, Everybody, Nobody, Question
 from ferrule.permissions.decision import MODES, Case, parse_mode
-from ferrule.permissions.plan_mode import LOOKS, WRITES_PLAN, Planner
+from ferrule.permissions.plan_mode import Planner
 from ferrule.permissions.policy import StricterPolicy
 from ferrule.permissions.rules.rule import Rule, RuleSet
 from ferrule.tools import BUILTIN
+from tests.catalog import LOOKS, WRITES_PLAN
 from tests.scripted import Scripted
 
 from .place import Place

@@ -9,8 +9,8 @@ from ferrule import Call, Engine, ModeConfig, Question
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.dialects.dialect import FAMILIES, load_dialect
 from ferrule.registry.dynamic import ROOM_CHARS, Costs, summarize_tools
-from ferrule.registry.entry import ON_REQUEST
 from ferrule.registry.names import not_loaded
+from ferrule.tools import ON_REQUEST
 
 FEW = [mcp("git", "log"), mcp("git", "show")]
 MANY = [mcp("big", f"tool_{number}", "A long description. " * 20) for number in range(120)]

@@ -87,7 +87,7 @@ def test_a_function_without_parameters_takes_none():
         """Answer."""
         return "pong"
 
-    assert (ping.schema["properties"], ping.source, ping.timed, ping.own_thread) == ({}, "builtin", True, True)
+    assert (ping.schema["properties"], ping.source, ping.timed, ping.own_thread) == ({}, "custom", True, True)
 
 
 def test_what_is_said_about_a_tool_is_kept():

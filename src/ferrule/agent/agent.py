@@ -18,6 +18,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.core.events import Done, Event, ToolsChanged
 from ferrule.models.model import Model, ModelError
 from ferrule.settings.schema import Loop
+from ferrule.tools import READ
 from ferrule.wire.turn import ModelRequest, Turn, Usage, Use
 from ferrule.wire.wire import call_of, result_of
 
@@ -280,7 +281,7 @@ class Agent:
 
         They are read by a call like any other, so that whatever holds for files holds for these.
         """
-        face = next((one for one in self.talk.hands.faces() if one.tool == "read"), None)
+        face = next((one for one in self.talk.hands.faces() if one.tool == READ), None)
         if face is None or not self._progress.is_led:
             return []
         names = find_named_files(prompt, self.talk.setup.cwd, most_bytes=self.model.window // 2)[:_MOST_NAMED]

@@ -22,6 +22,7 @@ from ferrule.documents import formats
 from ferrule.documents.formats import is_pdf
 from ferrule.models.model import Model, has_vision
 from ferrule.system.folder import describe, read_all
+from ferrule.tools import READ
 from ferrule.wire.conversation import document_words
 from ferrule.wire.turn import Part, Result, Turn
 
@@ -299,7 +300,7 @@ async def with_contents(text: str, engine: "Engine", model: Model) -> Mentioned:
     Every path is read by the read tool: what that refuses is refused here, and what it asks about is asked.
     """
     found = await asyncio.to_thread(mentions, text, engine.jail.folder) if "@" in text else []
-    face = engine.registry.face_of("read")
+    face = engine.registry.face_of(READ)
     if not found or face is None:
         return Mentioned(text)
     parts: list[PromptPart] = [Text(text)]

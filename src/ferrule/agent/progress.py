@@ -16,6 +16,7 @@ from ferrule.agent.text_calls import SpokenFiles
 from ferrule.core.content import Text
 from ferrule.core.events import Done, Event, Prepared
 from ferrule.dialects.dialect import is_small
+from ferrule.tools import EDIT, SHELL
 from ferrule.wire.turn import ModelRequest, ToolChoice, Turn
 
 _DOING = (
@@ -184,7 +185,7 @@ class PromptProgress:
 
     def writable_files(self) -> SpokenFiles | None:
         """The files that it may write out; None where it may write none."""
-        face = next((one for one in self._talk.hands.faces() if one.tool == "edit"), None)
+        face = next((one for one in self._talk.hands.faces() if one.tool == EDIT), None)
         if face is None or not self._shown or self._talk.setup.permission_mode() == "plan":
             return None
         return SpokenFiles(face, self._shown, self._talk.setup.cwd)
@@ -202,7 +203,7 @@ class PromptProgress:
             return asked
         if is_nudged:
             asked = msgspec.structs.replace(asked, temperature=_AGAIN_TEMPERATURE)
-        command = next((one.name for one in self._talk.hands.faces() if one.tool == "shell"), "")
+        command = next((one.name for one in self._talk.hands.faces() if one.tool == SHELL), "")
         shell = tuple(one for one in asked.definitions if one.name == command)
         if self._last == "edited" and not self._is_checked and shell and checks_in(self._talk.setup.cwd):
             self._is_checked = True

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ferrule.system.folder import is_regular
+from ferrule.tools import EDIT
 from ferrule.wire.text_calls import example
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def system_prompt(
 
 def edit_example(faces: "Iterable[Face]", given: Mapping[str, str] | None = None) -> str:
     """How a small model changes a file, in the words of the tools that it has; empty where it has none for that."""
-    face = next((one for one in faces if one.tool == "edit"), None)
+    face = next((one for one in faces if one.tool == EDIT), None)
     if face is None:
         return ""
     values = {**_EXAMPLE, "old": "THE OLD LINES", "new": "THE NEW LINES", **given} if given else _EXAMPLE

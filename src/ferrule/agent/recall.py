@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.core.access import Access
 from ferrule.core.errors import ConfigError, ToolFailure
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import Args, Context, Facts, Tool
 from ferrule.system.stream import TerminalRenderer
 from ferrule.system.threads import Threads
 
@@ -49,6 +49,8 @@ class Recall(Tool[RecallArgs, str]):
 
     name = NAME
     args = RecallArgs
+    facts = Facts(kind="thread", planning="reads")
+    source = "builtin"
     words = (
         "Read what was left out of this conversation: a full output by the id that stands in its place, or earlier "
         "turns by the id of the thread. `pattern` gives only the lines that a regular expression finds."

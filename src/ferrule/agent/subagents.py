@@ -23,12 +23,13 @@ from ferrule.core.events import Done, Event, Prepared
 from ferrule.core.services import Planning
 from ferrule.core.subagents import AgentStatus, Job, Subagent, Subagents, Worked
 from ferrule.core.tool import Context
-from ferrule.engine.build import NEED_MODEL, new_session_id
+from ferrule.engine.build import new_session_id
 from ferrule.files.ledger import Ledger
 from ferrule.models.catalog import SHORT
 from ferrule.models.model import Model, ModelError
 from ferrule.permissions.policy import mode_name
 from ferrule.permissions.toolset import ModeConfig, includes
+from ferrule.tools import ENTER_PLAN, EXIT_PLAN, NEED_MODEL
 
 if TYPE_CHECKING:
     from ferrule.agent.threads import Resumed
@@ -292,7 +293,6 @@ def _since(now: Spent, before: Spent) -> Spent:
     return Spent(now.turns - before.turns, type(usage)(*counts), cost, now.seconds - before.seconds)
 
 
-_NEVER = ("enter_plan", "exit_plan")
 _REMEMBERED = 64
 
 
@@ -485,7 +485,7 @@ class Children(Subagents):
             allow_toolbox=True,
             # What was left out of its conversation it can read back, whatever else it is given.
             only=(*agent.tools, RECALL) if agent.tools else agent.tools,
-            without=(*agent.denied, *_NEVER, *(NEED_MODEL if deepest else ())),
+            without=(*agent.denied, ENTER_PLAN, EXIT_PLAN, *(NEED_MODEL if deepest else ())),
             subagent_type=agent.name,
             within=self._mode,
         )

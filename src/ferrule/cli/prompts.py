@@ -21,6 +21,7 @@ from ferrule.core.services import Choice
 from ferrule.permissions import question as showing
 from ferrule.permissions.ask import KINDS, NO, YES, Answer, Question, visible
 from ferrule.permissions.question import headline, question_rows
+from ferrule.tools import facts_of
 
 _MOST_LINES = 24
 _MOST_CHARS = 1600
@@ -43,7 +44,7 @@ def at_a_terminal() -> TextIO | None:
 
 def offer_text(question: Question) -> str:
     """What a yes means. What came up while a call ran need not be about the sandbox."""
-    is_other = question.kind == "outside" and question.tool not in {"shell", "shell_session", "skill", "check"}
+    is_other = question.kind == "outside" and not facts_of(question.tool).reserved
     return "Allow it?" if is_other else KINDS[question.kind].offer
 
 

@@ -12,6 +12,7 @@ from ferrule.core.access import Access
 from ferrule.core.call import Reply
 from ferrule.core.events import Done, Prepared
 from ferrule.output.clean import clean
+from ferrule.tools import SHELL, facts_of
 from ferrule.wire.turn import Use
 
 _RULED = "denied-by-rule"
@@ -24,7 +25,6 @@ _ABOUT = ("command", "cmd", "path", "file_path", "url")
 """The arguments that say what a call is about, in the words of the tool or of a family."""
 _MOST_CHARS = 160
 _MOST_TOLD = 20
-_EDITS = frozenset({"edit", "write", "patch", "notebook_edit"})
 
 
 class CallRefusal(msgspec.Struct):
@@ -175,9 +175,9 @@ def _advice(reply: Reply, tool: str, about: str) -> str:
         return "Only a person may allow it: use `ferrule chat`."
     if code == _PLAN:
         return "--yes approves a plan that the model begins by itself, and `ferrule --continue` asks you."
-    if tool in _EDITS:
+    if facts_of(tool).kind == "edit":
         return "--permission-mode acceptEdits allows edits, and --yes all that would ask."
-    rule = f"{reply.name}({about})" if about and tool == "shell" and "\n" not in about else reply.name
+    rule = f"{reply.name}({about})" if about and tool == SHELL and "\n" not in about else reply.name
     return f"--yes allows all that would ask, and --allowed-tools {_quote(clean(rule))} only this."
 
 

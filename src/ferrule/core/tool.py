@@ -46,6 +46,13 @@ S = TypeVar("S")
 
 EMPTY_SCHEMA: Mapping[str, Any] = {"type": "object", "properties": {}}
 Source = Literal["builtin", "mcp", "toolbox", "custom"]
+Kind = Literal[
+    "read", "edit", "file", "format", "command", "task", "check", "web", "agent", "ask", "plan", "todo", "thread",
+    "skill", "meta", "other",
+]  # fmt: skip
+"""What a tool is for. `edit` writes text into files, `file` does something else to whole files."""
+RuleGroup = Literal["", "Read", "Edit", "Bash", "WebFetch", "Agent", "Skill"]
+"""The name under which Claude Code's rules speak of a tool and of all others that do the same."""
 Exposure = Literal["direct", "deferred", "hidden"]
 """Is a tool advertised whole, only found by a search, or only called by whoever knows its name?"""
 
@@ -106,12 +113,62 @@ class Context(Protocol):
         """Say how the lines of a long outcome are found that matter (`Found` of `support.highlights`)."""
 
 
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is true of a tool, also before it is loaded. Everything that decides about tools reads it here."""
+
+    kind: Kind = "other"
+    rules: RuleGroup = ""
+    """Which of the rules that name a group of tools bind it."""
+    planning: Literal["", "reads", "turns"] = ""
+    """What plan mode makes of it: nothing, `reads` (calls that only read may run), or `turns` (begins or ends it)."""
+    writes_plan: int = 0
+    """May it write the plan? A session that plans is shown one such tool: the one with the lowest number."""
+    commands: Literal["", "given", "found"] = ""
+    """Where the commands come from that it runs confined: from the caller, or from files. Rules for Bash bind both."""
+    reserved: bool = False
+    """Is its name its own? Then no tool from elsewhere can take its place."""
+    offered: Literal["always", "on request", "with a model", "with repositories"] = "always"
+    """When it is advertised. `on request` is when there is something for it to do; `with repositories` needs both."""
+    siblings: tuple[str, ...] = ()
+    """Tools that do the same for other families: a session has all of them or none."""
+    watched_as: tuple[str, ...] = ()
+    """Tools that do the same: hooks that watch those are told of this one."""
+    verb: str = "write"
+    """What it does to the files that it changes, for questions."""
+    internal: tuple[str, ...] = ()
+    """Arguments that no caller gives: how a family reads what was given."""
+    asks_secrets: bool = False
+    """May a person be asked to let it read a secret file?"""
+
+
+NO_FACTS = Facts()
+READS: Mapping[str, Any] = MappingProxyType({"readOnlyHint": True, "openWorldHint": False})
+"""The hints of a tool that only reads."""
+READS_OUTSIDE: Mapping[str, Any] = MappingProxyType({**READS, "openWorldHint": True})
+"""Of one that reads what lies elsewhere, such as the web."""
+ADDS: Mapping[str, Any] = MappingProxyType(
+    {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+)
+"""Of one that adds something and loses nothing."""
+CHANGES: Mapping[str, Any] = MappingProxyType({**ADDS, "destructiveHint": True, "idempotentHint": False})
+"""Of one that changes what is there."""
+REPLACES: Mapping[str, Any] = MappingProxyType({**CHANGES, "idempotentHint": True})
+"""Of one that leaves the same when it is called again."""
+RUNS: Mapping[str, Any] = MappingProxyType({**CHANGES, "openWorldHint": True})
+"""Of one that runs what others wrote."""
+
+
 class Tool(Generic[A, T]):
     """A canonical tool. Subclasses name their arguments and write `access` and `run`."""
 
     name: str
     args: type[Args]
-    source: Source = "builtin"
+    facts: Facts = NO_FACTS
+    """What is true of it before it is loaded. A built-in tool has those of its line in `tools.BUILTIN`."""
+    title: str = ""
+    """What it does in a few words, for people; empty where `hints` or nobody says it."""
+    source: Source = "custom"
+    """Where it comes from. What is read from `tools.BUILTIN` is "builtin"; only the facts of such a tool count."""
     schema: Mapping[str, Any] = EMPTY_SCHEMA
     """What it accepts, as JSON Schema, where no face says it in a family's words."""
     words: str = ""

@@ -119,7 +119,7 @@ class Branch:
             return given
         from ferrule.permissions.plan_mode import select_plan_tools  # as the engine does
 
-        return select_plan_tools(given, None)
+        return select_plan_tools(given, None, self.registry.facts)
 
     def _available_faces(self) -> list[Face]:
         shown = (face for face in self.registry.visible_faces() if self._gives(face))

@@ -238,12 +238,6 @@ def registry_of(
     return Registry((*known, *tools), dialect.faces, dialect.aliases, foreign, showing)
 
 
-NEED_MODEL = frozenset(
-    {"delegate", "oracle", "librarian", "kraken", "agent_wait", "agent_list", "agent_send", "agent_stop"}
-)
-"""Tools that are nothing without subagents: a session without a model does not show them."""
-
-
 def new_session_id() -> str:
     """An id that nobody can guess, in the form that Amp's threads have."""
     raw = os.urandom(16).hex()

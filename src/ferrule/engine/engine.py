@@ -23,7 +23,6 @@ from ferrule.core.services import Planning
 from ferrule.core.tool import AnyTool
 from ferrule.dialects.dialect import FAMILIES, Dialect, load_dialect
 from ferrule.engine.build import (
-    NEED_MODEL,
     EngineInputs,
     assemble,
     check,
@@ -47,6 +46,7 @@ from ferrule.registry.foreign import Family
 from ferrule.services import Services
 from ferrule.settings.schema import Settings, state_folder
 from ferrule.system.threads import Threads
+from ferrule.tools import EXIT_PLAN, NEED_MODEL
 
 if TYPE_CHECKING:
     from ferrule.checkpoints.rewind import Rewind
@@ -369,8 +369,10 @@ class Engine(Lookback):
             return given
         from ferrule.permissions.plan_mode import select_plan_tools  # for sessions that plan
 
-        way_out = self.registry.face_of("exit_plan")
-        return select_plan_tools(given, way_out if way_out is not None and self._permits(way_out) else None)
+        way_out = self.registry.face_of(EXIT_PLAN)
+        return select_plan_tools(
+            given, way_out if way_out is not None and self._permits(way_out) else None, self.registry.facts
+        )
 
     def _available_faces(self) -> list[Face]:
         """The tools that the mode and the rules give."""
@@ -383,7 +385,7 @@ class Engine(Lookback):
 
     def _permits(self, face: Face) -> bool:
         """Can the session use it? Tools that are subagents cannot be used without a model."""
-        if face.tool == "librarian" and not self.settings.repositories:
+        if self.registry.facts(face).offered == "with repositories" and not self.settings.repositories:
             return False
         if face.tool in NEED_MODEL and (self._extra.subagents is None or self.settings.loop.depth <= 0):
             return False

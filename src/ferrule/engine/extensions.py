@@ -17,6 +17,7 @@ from ferrule.output.clean import clean
 from ferrule.permissions.policy import mode_name
 from ferrule.settings.schema import settings_path
 from ferrule.system.threads import Threads
+from ferrule.tools import CHECK, DELEGATE, READ_RESOURCE
 
 if TYPE_CHECKING:
     from ferrule.core.face import Face
@@ -88,7 +89,7 @@ class Companions:
 
     async def ensure(self, names: Sequence[str]) -> bool:
         """Have what calls under these names need: mostly it is there. False where somebody stopped the look for it."""
-        if any(self._given.registry.canonical(name) == "check" for name in names):
+        if any(self._given.registry.canonical(name) == CHECK for name in names):
             await self._look_ahead()
         if "gathering" in self.__dict__:
             is_needed = self.gathering.lacks(names)
@@ -307,10 +308,10 @@ class Companions:
         shown = [face for face in faces if not self._parts.policy.denies_everything(face.tool)]
         told = shown if listed else filter(registry.guidance, shown)
         tools = tools_section([registry.resolve(face.name) for face in told], listed=listed)
-        reader = next((face for face in shown if face.tool == "read_mcp_resource"), None)
+        reader = next((face for face in shown if face.tool == READ_RESOURCE), None)
         servers = servers_section(self.instructions(permits), reader)
         agents = ""
-        if any(face.tool == "delegate" for face in shown):
+        if any(face.tool == DELEGATE for face in shown):
             from ferrule.tools.agents.kinds import (
                 AgentFiles,
                 AgentKinds,  # for sessions with subagents

@@ -11,6 +11,7 @@ from ferrule.files.guard import Guard
 from ferrule.permissions.ask import Choosers
 from ferrule.permissions.policy import RuledHosts
 from ferrule.settings.schema import settings_path
+from ferrule.tools import EXIT_PLAN
 
 
 class SessionServices:
@@ -45,7 +46,7 @@ class SessionServices:
         from ferrule.permissions.plan_mode import Planner  # for sessions that plan
 
         given, parts = self._given, self._parts
-        way_out = given.registry.face_of("exit_plan")
+        way_out = given.registry.face_of(EXIT_PLAN)
         return Planner(
             parts.jail,
             parts.services[Guard],
@@ -59,7 +60,7 @@ class SessionServices:
 
     def _on_planning_changed(self) -> None:
         """Show the model other tools; the way out is one of them, also where it is usually found by a search."""
-        self._given.registry.load(["exit_plan"])
+        self._given.registry.load([EXIT_PLAN])
         self._given.emit(ToolsChanged(id="", name="", at=time.perf_counter()))
 
     def _ahead(self) -> object:

@@ -23,6 +23,7 @@ from ferrule.permissions.ask import Answer, Asker, Question
 from ferrule.permissions.layers import active_files, own_path, project_files
 from ferrule.registry.registry import Registry
 from ferrule.settings.schema import Settings, read_settings
+from ferrule.tools import SHELL, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,19 +43,6 @@ _LOOK_BYTES = 1 << 20
 _AFTER = ("PostToolUse", "PostToolUseFailure")
 _UNSAYABLE = "The hooks could not be told of this call in their own words."
 _CHANGED = "A hook wants another command than the one that comes with this call."
-_COMMANDS = ("shell", "shell_session")
-_ALIKE = {
-    "shell_session": ("shell",),
-    "shell_write": ("shell",),
-    "multi_edit": ("edit",),
-    "patch": ("edit", "write"),
-    "delete": ("edit", "write"),
-    "undo": ("edit", "write"),
-    "format": ("edit", "write"),
-    "read_many": ("read",),
-    "view_image": ("read",),
-}
-"""Tools that do what another does: whoever watches that one watches these, for a model may call any family's tools."""
 
 
 def find(
@@ -203,7 +191,7 @@ class Hooking:
             return HookOutcome(call)
         said = await self._hooks.before(spoken.names, spoken.name, spoken.values, call.id)
         changed = call if said.input is None else Call(spoken.name, said.input, call.id)
-        if said.verdict != "deny" and spoken.tool not in {"", *_COMMANDS}:
+        if said.verdict != "deny" and spoken.tool and facts_of(spoken.tool).kind != "command":
             said = await self._with_commands(changed, said)
         if not spoken.is_clear and said.verdict in {"", "allow"}:
             # What they look for may be in it under a name that they do not know.
@@ -216,7 +204,7 @@ class Hooking:
         """Their word, with the one on each command that comes with a call: it is the shell's, whoever runs it."""
         if self._look is None:
             return said
-        theirs, shell = _face_of("shell"), self._names().of("shell")
+        theirs, shell = _face_of(SHELL), self._names().of(SHELL)
         for access in self._look(call).ctx.touches:
             if access.kind != "command" or theirs is None:
                 continue
@@ -245,7 +233,7 @@ class Hooking:
     def _every_name(self, call: Call, *tools: str) -> frozenset[str]:
         """A hook on `Edit` is told of every family's way to call that tool, or one that does the same."""
         known = {self._registry.canonical(call.name), *tools}
-        alike = {one for tool in known for one in _ALIKE.get(tool, ())}
+        alike = {one for tool in known for one in facts_of(tool).watched_as}
         return frozenset({call.name}).union(*map(self._names().of, known | alike))
 
     def _in_their_words(self, call: Call) -> _Spoken:
@@ -267,7 +255,7 @@ class Hooking:
 def _in_claudes(heard: "ForeignCall") -> tuple[str, dict[str, Any]]:
     """Name and input, as they will be once they are mended. Raises what a call that is wrong raises."""
     said, tool = heard.spoken, heard.face.tool
-    theirs = next((face for one in (tool, *_ALIKE.get(tool, ())) if (face := _face_of(one)) is not None), None)
+    theirs = next((face for one in (tool, *facts_of(tool).watched_as) if (face := _face_of(one)) is not None), None)
     if theirs is None:
         return said.name, heard.values
     # A number in quotation marks, for one, is only mended later; what cannot be reckoned with cannot be said.

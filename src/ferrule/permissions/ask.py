@@ -13,6 +13,7 @@ import msgspec
 from ferrule.core.access import Access
 from ferrule.core.services import Answers, Choice, People, nobody
 from ferrule.core.tool import Context
+from ferrule.tools import ASK_USER
 
 KindName = Literal[
     "call", "folder", "outside", "host", "protected", "planted", "secret", "server", "values", "choose", "plan"
@@ -228,12 +229,12 @@ class Choosers(People):
     async def choose(self, choices: Sequence[Choice], ctx: Context) -> Answers | None:
         if self._is_silent():
             raise nobody(_SILENT)
-        name = str(getattr(ctx, "name", "ask_user"))
+        name = str(getattr(ctx, "name", ASK_USER))
         question = Question(
             kind="choose",
             call_id=ctx.call_id,
             name=name,
-            tool="ask_user",
+            tool=ASK_USER,
             summary=visible(f"The model asks: {' '.join(choice.question for choice in choices)}"),
             touches=(),
             choices=tuple(choices),

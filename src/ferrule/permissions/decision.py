@@ -15,12 +15,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from ferrule.core.access import MODE, Access, within
 from ferrule.core.errors import ConfigError
+from ferrule.core.tool import NO_FACTS, AnyTool, Facts
 from ferrule.permissions.rules.rule import Rule
-
-SPOKEN = frozenset({"skill", "check", "format"})
-"""Tools whose commands come from files: rules about the shell bind those as if the shell had been asked to run them."""
-
-_WEB = frozenset({"web_fetch", "web_search"})
+from ferrule.tools import facts_of
 
 
 def check_key(access: Access) -> str:
@@ -52,18 +49,27 @@ class Case(NamedTuple):
     """Has the user agreed to it beforehand?"""
     builtin: bool = True
     """Is the tool one of ours? One from elsewhere may have the name of one, and do something else."""
+    behind: AnyTool | None = None
+    """The tool itself, where there is one: not every tool of ours is known by its name."""
+
+    @property
+    def facts(self) -> Facts:
+        """Return what is true of the tool. Of one from elsewhere nothing is, unless its name is reserved."""
+        if self.builtin and self.behind is not None and self.behind.name == self.tool:
+            return self.behind.facts
+        named = facts_of(self.tool)
+        return named if self.builtin or named.reserved else NO_FACTS
 
     @property
     def looks_at_web(self) -> bool:
         """Does a tool of ours only look at the web? To Amp's models that is as free as reading."""
-        if self.tool not in _WEB or not self.builtin:  # every decision asks, and hardly any call is one of these
-            return False
-        return bool(self.touches) and all(access.kind == "host" and access.mode == "read" for access in self.touches)
+        reads_hosts = all(access.kind == "host" and access.mode == "read" for access in self.touches)
+        return bool(self.touches) and reads_hosts and self.facts.kind == "web"
 
     @property
     def is_fetch(self) -> bool:
         """Does it fetch pages, and nothing else?"""
-        return self.looks_at_web and self.tool == "web_fetch"
+        return self.looks_at_web and self.facts.rules == "WebFetch"
 
     def may_read(self, access: Access) -> bool:
         """Is it a read of what was lent, by a tool of ours?"""
@@ -110,7 +116,7 @@ def apply_hooks(decision: Decision, case: Case) -> Decision:
 def together(decisions: list[Decision], commands: Sequence[Access], case: Case) -> Decision:
     """The one decision on a call; the first ones are about its commands. Of checks all that ask say why."""
     decision = strictest(decisions)
-    several = case.tool == "check" and len(commands) > 1
+    several = case.facts.kind == "check" and len(commands) > 1
     if several and decision.verdict == "deny":
         hint = _others(decisions, commands, case)
         message = f"{decision.message} {hint}" if decision.message else ""

@@ -43,6 +43,7 @@ from ferrule.permissions.decision import Case, Decision, apply_hooks, strictest
 from ferrule.permissions.policy import Policy
 from ferrule.permissions.toolset import ModeConfig, includes
 from ferrule.system.folder import stamp
+from ferrule.tools import READ, SHELL, facts_of
 
 if TYPE_CHECKING:
     from ferrule.permissions.trust import Approved, ApprovedWrites
@@ -132,14 +133,14 @@ class Gate:
         touches: Sequence[Access],
         spelled: Mapping[str, str] = MappingProxyType({}),
         *,
-        tool: str = "",
+        asks_secrets: bool = False,
         previews: bool = False,
     ) -> None:
         """Raise for what no answer can allow: secret and protected files, and the engine's own.
 
-        `spelled` gives the paths as they were written: a guarded name counts also where it is only a link. Where `tool`
-        is our own that reads a file, a person may be asked about some secret ones, and where what would be written can
-        be shown (`previews`), about some protected ones: `admit` does.
+        `spelled` gives the paths as they were written: a guarded name counts also where it is only a link. With
+        `asks_secrets` a person may be asked about some secret ones, and where what would be written can be shown
+        (`previews`), about some protected ones: `admit` does.
         """
         asks = previews and not self.policy.is_held
         for access in touches:
@@ -154,7 +155,7 @@ class Gate:
             for path in {access.key, spelled.get(access.key, access.key)}:
                 if access.mode != "read":
                     self._guard.check_write(path, asks=asks)
-                elif tool != "read" or not self._guard.is_askable(path):
+                elif not asks_secrets or not self._guard.is_askable(path):
                     self._guard.check_read(path)
             if access.mode == "read":
                 continue
@@ -169,7 +170,7 @@ class Gate:
     def check_mode(self, case: Case) -> None:
         if not includes(self._mode, case.name, subagent_types=case.subagent_types, canonical=self._canonical):
             raise Denied(f"{case.name} is not part of this mode.", code="not-in-mode")
-        if case.context == "subagent" and case.tool in {"enter_plan", "exit_plan"}:
+        if case.context == "subagent" and facts_of(case.tool).planning == "turns":
             raise Denied("A subagent can neither enter nor leave plan mode. Do your own task.", code="not-in-mode")
 
     async def admit(
@@ -324,7 +325,7 @@ class Gate:
         """May the model know what is in the files that the call changes?"""
         keys = [access.key for access in case.touches if access.kind == "path"]
         reads = (
-            case._replace(tool="read", name="read", touches=(Access.read(key),), input={"path": key}, hooked=("", ""))
+            case._replace(tool=READ, name=READ, touches=(Access.read(key),), input={"path": key}, hooked=("", ""))
             for key in keys
         )
         return all(self.policy.decide(read).verdict == "allow" for read in reads)
@@ -335,7 +336,7 @@ class Gate:
 
     def secrets(self, case: Case) -> list[str]:
         """The secret files that a call would read, and that a person has not let it read."""
-        if case.tool != "read" or not case.builtin:
+        if not case.facts.asks_secrets:
             return []
         read = [access.key for access in case.touches if access.kind == "path" and access.mode == "read"]
         paths = dict.fromkeys(path for key in read for path in (key, case.spelled.get(key, key)))
@@ -600,7 +601,7 @@ def grant_keys(case: Case, decide: Decide) -> tuple[str, ...]:
     """
     if case.is_fetch:
         return tuple(likeness(case._replace(touches=(access,))) for access in case.touches)
-    if case.tool != "check":
+    if case.facts.kind != "check":
         return (likeness(case),)
     return tuple(likeness(_alone(case, access)) for access in commands_to_ask(case, decide)) or (likeness(case),)
 
@@ -624,14 +625,14 @@ def commands_to_ask(case: Case, decide: Decide) -> list[Access]:
 def split_checks(case: Case) -> list[Case]:
     """The call as whoever decides for the user is to see it: the commands of checks each as one of the shell."""
     commands = [access for access in case.touches if access.kind == "command"]
-    if case.tool != "check" or not commands:
+    if case.facts.kind != "check" or not commands:
         return [case]
     rest = case._replace(touches=tuple(access for access in case.touches if access.kind != "command"))
     return [*(_alone(case, access) for access in commands), rest]
 
 
 def _alone(case: Case, access: Access) -> Case:
-    return case._replace(tool="shell", name=_SHELL, touches=(access,), input={"command": access.key})
+    return case._replace(tool=SHELL, name=_SHELL, touches=(access,), input={"command": access.key})
 
 
 def proposals(case: Case, decide: Decide, roots: Sequence[str], allows: Allows | None = None) -> tuple[str, ...]:
@@ -646,9 +647,9 @@ def proposals(case: Case, decide: Decide, roots: Sequence[str], allows: Allows |
         domains = tuple(f"{FETCH}(domain:{access.key})" for access in case.touches)
         return domains if allows is None or allows(case, domains) else ()
     # The commands of a skill are judged by the rules about the shell; a rule about the skill covers none of them.
-    if not commands or case.input.get("outside") or case.tool == "skill":
+    if not commands or case.input.get("outside") or case.facts.kind == "skill":
         return ()
-    if case.tool == "check":
+    if case.facts.kind == "check":
         each = [_rules(_alone(case, one), one, roots, allows) for one in commands_to_ask(case, decide)]
         return tuple(dict.fromkeys(rule for rules in each for rule in rules)) if all(each) else ()
     return _rules(case, commands[0], roots, allows) if len(commands) == 1 else ()
@@ -682,17 +683,13 @@ def _drop_useless(case: Case, rules: tuple[str, ...], allows: Allows) -> tuple[s
     return rules
 
 
-_DOES = {"delete": "delete", "undo": "take back the last write of"}
-"""Canonical tool → what it does to a file, where that is not to write it."""
-_INTERNAL = {"web_fetch": frozenset({"across"})}
-"""Canonical tool → arguments that no caller gives: how a family reads what was given."""
 _ADDRESS_CHARS = 300
 
 
 def summary(case: Case, jail: Jail) -> str:
     """What the call would do, as far as its accesses say; nothing in it steers the screen that it is shown on."""
     lines = [a for a in case.touches if a.kind == "command"]
-    if case.tool == "check" and lines:
+    if case.facts.kind == "check" and lines:
         rows = (f"  {visible(a.key)}" + f"  (in {visible(a.folder)})" * (a.folder != jail.folder) for a in lines)
         return "\n".join([f"{visible(case.name)} runs {len(lines)} command{'s' * (len(lines) != 1)}:", *rows])
     return visible(_in_one_line(case, jail))
@@ -700,8 +697,7 @@ def summary(case: Case, jail: Jail) -> str:
 
 def visible_arguments(case: Case) -> Mapping[str, Any]:
     """The arguments that somebody who is asked is shown: those that the caller has given."""
-    internal = _INTERNAL.get(case.tool, frozenset()) if case.builtin else frozenset()
-    return {name: value for name, value in case.input.items() if name not in internal}
+    return {name: value for name, value in case.input.items() if name not in case.facts.internal}
 
 
 def _in_one_line(case: Case, jail: Jail) -> str:
@@ -724,9 +720,8 @@ def _in_one_line(case: Case, jail: Jail) -> str:
     if processes:
         return f"{case.name}: type into task {', '.join(processes)}"
     writes = [jail.display_path(a.key) for a in case.touches if a.kind == "path" and a.mode == "write"]
-    does = _DOES.get(case.tool, "write")
     if writes:
-        return f"{case.name}: {does} {', '.join(writes)}"
+        return f"{case.name}: {facts_of(case.tool).verb} {', '.join(writes)}"
     hosts = [a.key for a in case.touches if a.kind == "host" and a.mode == "read"]
     if hosts and len(hosts) == len(case.touches):
         addresses = _addresses(case)
@@ -745,7 +740,7 @@ def _in_one_line(case: Case, jail: Jail) -> str:
 
 def _addresses(case: Case) -> list[str]:
     """Where a fetch goes, as far as there is room for it: what an address carries is sent with it."""
-    if case.tool != "web_fetch" or not case.builtin:
+    if case.facts.rules != "WebFetch":
         return []
     given = [case.input.get("url"), *(case.input.get("more") or ())]
     return [_cut(visible(url.strip())) for url in given if isinstance(url, str)]

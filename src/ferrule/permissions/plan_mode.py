@@ -15,7 +15,7 @@ from ferrule.core.access import MODE, Access, within
 from ferrule.core.errors import Denied, ToolFailure
 from ferrule.core.face import Face
 from ferrule.core.services import Beginner, PlanApproved, PlanEntered, Planning, Wish
-from ferrule.core.tool import Context
+from ferrule.core.tool import Context, Facts
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.transaction import Contents, Writer
@@ -23,6 +23,7 @@ from ferrule.permissions.ask import Answer, Question, visible
 from ferrule.permissions.decision import DEFAULT, Case, Decision, parse_mode
 from ferrule.permissions.policy import Policy
 from ferrule.system.threads import Threads
+from ferrule.tools import EXIT_PLAN
 from ferrule.tools.plan import PlanFolder, read_plan, unfit
 
 _TOOL = "Bash"
@@ -220,39 +221,21 @@ def _is_command(words: Sequence[str], roots: Sequence[str]) -> bool:
     return found is not None and not any(within(os.path.realpath(found), root) for root in roots)
 
 
-LOOKS = frozenset(
-    {
-        *("read", "read_many", "view_image", "list_dir", "glob", "grep", "find_thread", "read_thread", "recall"),
-        *("lsp", "diagnostics"),
-        *("shell", "shell_session", "shell_output", "shell_list", "shell_write", "skill", "tool_search"),
-        *("plan", "enter_plan", "exit_plan", "ask_user"),
-        *("todos", "todo_create", "todo_get", "todo_update", "todo_list"),
-        *("web_fetch", "web_search", "delegate", "agent_wait", "agent_list", "agent_send", "agent_stop"),
-        *("finder", "oracle", "librarian"),
-    }
-)
-"""The tools that a planning session has, each for calls of it that only read. Subagents are held themselves."""
-WRITES_PLAN = frozenset({"write", "edit", "multi_edit", "patch", "exit_plan"})
-"""The tools that the plan itself is written with."""
-_WRITERS = ("write", "patch", "edit")
-"""What a planning session is shown to write its plan with: the first of these that its family has."""
-
-_ENDS = frozenset({"enter_plan", "exit_plan"})
-
 _NOT_ON = (
     "Not in plan mode, so there is nothing to leave. If a plan was approved before, carry it out; "
     "to make another one, enter plan mode first."
 )
 
 
-def select_plan_tools(faces: Sequence[Face], way_out: Face | None) -> list[Face]:
+def select_plan_tools(faces: Sequence[Face], way_out: Face | None, facts: Callable[[Face], Facts]) -> list[Face]:
     """What of these tools a planning session is shown: those that look, one that writes the plan, and the way out.
 
-    A subagent has no `way_out`: it neither writes the plan nor ends planning.
+    A subagent has no `way_out`: it neither writes the plan nor ends planning. `facts` tells what is true of a tool.
     """
-    has = {face.tool for face in faces}
-    writer = next((tool for tool in _WRITERS if tool in has), "") if way_out is not None else ""
-    shown = [face for face in faces if (face.tool in LOOKS and face.tool not in _ENDS) or face.tool == writer]
+    known = [(face, facts(face)) for face in faces]
+    writers = [one.writes_plan for _, one in known if one.writes_plan and one.planning != "turns"]
+    best = min(writers, default=0) if way_out is not None else 0
+    shown = [face for face, one in known if one.planning == "reads" or (best and one.writes_plan == best)]
     return shown if way_out is None else [*shown, way_out]
 
 
@@ -274,7 +257,7 @@ def restrict_decision(
     if _writes_plan(case, plan_file):
         return settle(decision, only_reads=True) if decision.fixed else Decision("allow", "It writes the plan.")
     looks = only_reads or case.touches == (MODE,)
-    if case.builtin and case.tool in LOOKS and looks and not case.input.get("outside"):
+    if case.builtin and case.facts.planning and looks and not case.input.get("outside"):
         return settle(decision, only_reads=True)
     if not plan_file and (case.context == "subagent" or is_review):
         # It is held by its kind or for a review, and nobody is going to approve a plan.
@@ -287,7 +270,7 @@ def restrict_decision(
 
 def _writes_plan(case: Case, plan_file: str) -> bool:
     """Does it write the plan and touch nothing else, by the plan's own path and through no link?"""
-    if not plan_file or case.context != "thread" or not case.builtin or case.tool not in WRITES_PLAN:
+    if not plan_file or case.context != "thread" or not case.facts.writes_plan:
         return False
     return bool(case.touches) and all(
         access == Access.write(plan_file) and case.spelled.get(access.key, access.key) == plan_file
@@ -426,8 +409,8 @@ class Planner(Planning):
         return Question(
             kind="plan",
             call_id=ctx.call_id,
-            name=self._exit_tool or "exit_plan",
-            tool="exit_plan",
+            name=self._exit_tool or EXIT_PLAN,
+            tool=EXIT_PLAN,
             summary=visible(f"approve the plan in {shown} and leave plan mode"),
             touches=(Access.read(path),),
             input={"plan": text, "path": shown, "begun_by": self.begun_by, "mode": self._after()},

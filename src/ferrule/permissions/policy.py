@@ -14,7 +14,6 @@ from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.permissions.decision import (
     DEFAULT,
-    SPOKEN,
     Bare,
     Case,
     Decision,
@@ -32,6 +31,7 @@ from ferrule.permissions.decision import (
 )
 from ferrule.permissions.rules.rule import Always, Layer, PathAccess, Rule, RuleSet, Subject
 from ferrule.permissions.unasked import Unasked
+from ferrule.tools import EDIT, READ, SHELL, WEB_FETCH, facts_of
 
 if TYPE_CHECKING:
     from ferrule.permissions.shell.judge import CommandLineAnalysis
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 _MANY = 64
 _SERVER = "mcp__"
 _LOOKS = frozenset({"path", "process", "host"})
-CONFINED = frozenset({"shell", "shell_session", "skill", "check", "format"})
-"""The tools whose commands run in the sandbox, where they are ours. A tool of the user's own does not."""
 _RANKS = {"managed": 2, "user": 1, "session": 1, "built-in": 0, "project": 0}
 """How much a layer counts where rules for single hosts lift one that asks about all of them."""
 
@@ -166,7 +164,7 @@ class Policy:
         """The rules about a path, as if a tool that reads or edits files had touched it."""
         if not self._sets:
             return []
-        tool = "read" if touched.mode == "read" else "edit"
+        tool = READ if touched.mode == "read" else EDIT
         values = self._names.values(tool, {"path": touched.spelled})
         return self.weigh(Subject(tool, self._names.of(tool), values, paths=(touched,), workspace=self._jail.folder))
 
@@ -174,7 +172,7 @@ class Policy:
         """Would the call need no question, if these rules were saved?"""
         from ferrule.permissions.layers import RuleContext, allow_rules  # for whoever is asked
 
-        names = {case.name: case.tool, "Bash": "shell", "WebFetch": "web_fetch"}
+        names = {case.name: case.tool, "Bash": SHELL, "WebFetch": WEB_FETCH}
         added = allow_rules(texts, RuleContext(self._jail.folder, names.get))
         self._sets.append(added)
         try:
@@ -200,13 +198,13 @@ class Policy:
         subject = self._subject(case)
         commands = [access for access in case.touches if access.kind == "command"]
         only_reads = True
-        is_spoken = _is_among(case, SPOKEN)
+        is_spoken = case.facts.commands == "found"
         decisions: list[Decision] = []
         if commands:
             from ferrule.permissions.shell.judge import judge  # only commands need it
 
             # A rule about a skill is none about the commands in its text: those are the shell's. So are checks.
-            spoken = self._subject(case._replace(tool="shell", name="shell")) if is_spoken else subject
+            spoken = self._subject(case._replace(tool=SHELL, name=SHELL)) if is_spoken else subject
             rules = (rule for one in self._sets for rule in one.rules)
             refused = [rule.text for rule in rules if rule.action != "allow" and rule.tool in spoken.names]
             for access in commands:
@@ -229,8 +227,8 @@ class Policy:
         if others or not commands or is_spoken:
             rest = case._replace(touches=others) if commands else case
             plain = self._plain(rest, self._subject(rest) if commands else subject)
-            if is_spoken and commands and case.tool == "format":
-                by_name = {case.name, *self._names.of("format")}
+            if commands and case.facts.kind == "format":
+                by_name = {case.name, *self._names.of(case.tool)}
                 allowed = (rule for one in self._sets for rule in one.rules if rule.text == plain.rule)
                 decisions = formatter_decisions(
                     decisions, plain, is_named=any(rule.tool in by_name for rule in allowed)
@@ -243,7 +241,7 @@ class Policy:
             decision = Decision("ask", "It would run outside the sandbox, which always asks.", fixed=True)
         elif commands and decision.verdict == "ask" and not decision.fixed and self._runs_confined(case, others):
             decision = self.unasked.decision(decision, commands, self._scene(), is_held=self.is_held)
-        elif commands and decision.verdict == "ask" and not _is_among(case, CONFINED):
+        elif commands and decision.verdict == "ask" and not case.facts.commands:
             # What a confined command has left in the workspace would run here with all of the user's rights.
             decision = decision._replace(why=f"{decision.why} It runs outside the sandbox.", fixed=True)
         if self.is_held:
@@ -272,7 +270,7 @@ class Policy:
     def _runs_confined(self, case: Case, others: Sequence[Access]) -> bool:
         """Needs it no question for that? Servers and tools that a skill brings are not confined."""
         is_free = not any(one.kind == "server" for one in others)
-        return _is_among(case, CONFINED) and is_free and self._confined()
+        return bool(case.facts.commands) and is_free and self._confined()
 
     def _apply_mode(self, decision: Decision, *, only_reads: bool) -> Decision:
         """What the mode makes of it."""
@@ -319,8 +317,6 @@ class Policy:
     def _subject(self, case: Case) -> Subject:
         if not self._sets:
             return Subject(case.tool, frozenset((case.tool, case.name)))
-        from ferrule.permissions.rules.paths import COMMANDS  # for sessions with rules
-
         paths = tuple(
             PathAccess(
                 "read" if access.mode == "read" else "write", access.key, case.spelled.get(access.key, access.key)
@@ -330,7 +326,7 @@ class Policy:
         )
         commands = [access.key for access in case.touches if access.kind == "command"]
         # Whoever runs a command line goes by the names of all that do: a family may have two tools for it.
-        alike = COMMANDS | {case.tool} if case.tool in COMMANDS else {case.tool}
+        alike = {case.tool, *facts_of(case.tool).siblings}
         return Subject(
             tool=case.tool,
             names=frozenset({case.name}).union(*map(self._names.of, alike)),
@@ -380,11 +376,6 @@ class Policy:
         """Is it in a folder of notes, also on a disk that takes `.AMP` for the same folder?"""
         folders = [os.path.join(root.path, self._notes).lower() for root in self._jail.roots] if self._notes else []
         return any(within(path.lower(), folder) for folder in folders)
-
-
-def _is_among(case: Case, tools: frozenset[str]) -> bool:
-    """Is the tool one of these? Others may be called `format`, and do something else."""
-    return case.tool in tools and (case.builtin or case.tool != "format")
 
 
 def mode_name(policy: Policy) -> str:

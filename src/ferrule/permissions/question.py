@@ -15,6 +15,7 @@ from ferrule.files.diff import CONTEXT_LINES, DiffChange, changes
 from ferrule.files.journal import find_changed_span
 from ferrule.files.text import Binary, parse
 from ferrule.permissions.ask import Question, visible
+from ferrule.tools import CHECK
 
 MOST_ROWS = 2000
 MOST_ROW_CHARS = 4000
@@ -197,7 +198,7 @@ def question_rows(question: Question) -> list[str]:
         return lines
     if (
         question.kind == "folder"
-        or question.tool == "check"
+        or question.tool == CHECK
         or any(access.kind == "command" for access in question.touches)
     ):
         return []

@@ -20,12 +20,11 @@ from ferrule.core.elsewhere import has_failed, render_outcome
 from ferrule.core.errors import ConfigError
 from ferrule.core.face import Face
 from ferrule.core.tool import AnyTool, Exposure, Tool
-from ferrule.registry.entry import ON_REQUEST, SEARCH, Deferred, ExposurePolicy, Ground, Grown, Later, plain_face
+from ferrule.registry.entry import Deferred, ExposurePolicy, Ground, Grown, Later, plain_face
 from ferrule.registry.foreign import Family
+from ferrule.tools import ON_REQUEST, TOOL_SEARCH, facts_of
 
 _BUILTIN = "builtin:"
-_KINDRED = (frozenset({"shell", "shell_session"}),)
-"""Built-in tools that do the same for different families: without the one, a session has none of them."""
 
 
 class Exposures:
@@ -74,7 +73,7 @@ def find_disabled(
 
 def equivalent_tools(tool: str) -> frozenset[str]:
     """The built-in tools that do the same as this one, for other families."""
-    return next((group for group in _KINDRED if tool in group), frozenset((tool,)))
+    return frozenset((tool, *facts_of(tool).siblings))
 
 
 def _matcher(glob: str) -> Callable[[str], bool]:
@@ -205,8 +204,6 @@ _DEEPEST = 200
 _NAME = re.compile(r"[^\s/\\]{1,128}")
 PREFIXES = {"toolbox": "tb__", "mcp": "mcp__"}
 """Of tools that never stand in another's place, in the order in which they get their names."""
-_CONFINED = frozenset({"shell", "shell_session", "skill", "check"})
-"""Names by which the policy knows whose commands run in the sandbox: nothing from elsewhere may bear one."""
 
 
 class Came(NamedTuple):
@@ -266,7 +263,7 @@ class ToolAcceptor:
             return ""
         if name.startswith(tuple(PREFIXES.values())):
             return "names that begin so belong to servers and toolboxes"
-        if name in _CONFINED:
+        if facts_of(name).reserved:
             return f"no other tool can be called {name}; give it another name"
         if any(behind in ground.given for behind in self.behind(name)):
             return "the program that runs this session has a tool of that name"
@@ -432,7 +429,7 @@ class Growth:
         """Remember whether a tool is of use; does that change anything?"""
         if tool not in ON_REQUEST:
             raise ConfigError(f"Only {', '.join(ON_REQUEST)} can be offered, not {tool}.")
-        before, self.offered[tool] = self.offered.get(tool, None if tool == SEARCH else False), offered
+        before, self.offered[tool] = self.offered.get(tool, None if tool == TOOL_SEARCH else False), offered
         return before is not offered
 
     def grow(self, sources: Mapping[str, tuple[AnyTool, ...]] | None = None) -> Grown:
@@ -581,11 +578,11 @@ class Growth:
                     self._put(grown, face)
 
     def _is_offered(self, tool: str, grown: Grown) -> bool:
-        return tool not in grown.replaced and self.offered.get(tool, tool == SEARCH and bool(grown.deferred))
+        return tool not in grown.replaced and self.offered.get(tool, tool == TOOL_SEARCH and bool(grown.deferred))
 
     def _put(self, grown: Grown, face: Face) -> None:
         """Advertise a tool that is not always there; the one that searches tells what there is to be found."""
-        if face.tool == SEARCH and grown.deferred:
+        if face.tool == TOOL_SEARCH and grown.deferred:
             names = summarize_tools((one.group, one.short) for one in grown.deferred.values())
             face = msgspec.structs.replace(face, words=f"{face.words}\n\nTools to be found: {names}.")
             face = self._searching = self._searching if self._searching == face else face

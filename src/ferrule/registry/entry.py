@@ -9,11 +9,8 @@ from typing import Any, NamedTuple
 
 from ferrule.core.errors import ConfigError
 from ferrule.core.face import Face, Values, as_it_is
-from ferrule.core.tool import EMPTY_SCHEMA, AnyTool, Exposure
-
-SEARCH = "tool_search"
-ON_REQUEST = (SEARCH, "skill", "list_mcp_resources", "list_mcp_resource_templates", "read_mcp_resource")
-"""Built-in tools that are advertised only where there is something for them to do."""
+from ferrule.core.tool import EMPTY_SCHEMA, AnyTool, Exposure, Facts
+from ferrule.tools import facts_of
 
 
 class ExposurePolicy(NamedTuple):
@@ -82,6 +79,13 @@ class Elsewhere:
         """What a tool wants known in a system prompt. Built-in ones say all in their words: none is loaded for it."""
         tool = self._tools.get(face.tool)
         return "" if tool is None or isinstance(tool, Later) else tool.guidance.strip()
+
+    def facts(self, face: Face) -> Facts:
+        """Return what is true of a tool of ours; what stands in its place is taken for it. Loads none of them."""
+        tool = self._tools.get(face.tool)
+        if tool is None or isinstance(tool, Later) or tool.source != "builtin":
+            return facts_of(face.tool)
+        return tool.facts
 
     def subagent_types(self, face: Face) -> tuple[str, ...] | None:
         """The subagents that may use a tool; None means all. Built-in ones are for all: none is loaded for it."""

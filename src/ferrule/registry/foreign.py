@@ -11,7 +11,7 @@ import msgspec
 
 from ferrule.core.face import Face
 from ferrule.core.tool import AnyTool
-from ferrule.registry.entry import ON_REQUEST
+from ferrule.tools import ON_REQUEST
 
 
 class Family(NamedTuple):

@@ -8,7 +8,6 @@ from ferrule.core.errors import ConfigError
 from ferrule.core.face import Face
 from ferrule.core.tool import AnyTool
 from ferrule.registry.entry import (
-    ON_REQUEST,
     USUAL,
     Elsewhere,
     ExposurePolicy,
@@ -20,6 +19,7 @@ from ferrule.registry.entry import (
     plain_face,
 )
 from ferrule.registry.foreign import CallInterpreter, Family, ForeignCall, ForeignFaces, fits, own_words
+from ferrule.tools import ON_REQUEST, TOOL_SEARCH
 
 if TYPE_CHECKING:
     from ferrule.registry.dynamic import Growth
@@ -274,7 +274,7 @@ class Registry(Elsewhere):
 
     def offer(self, tool: str, offered: bool) -> None:  # noqa: FBT001 - the whole of what is said
         """Advertise one of the tools that are not always of use, or no longer; a call is understood either way."""
-        is_said = offered or tool not in ON_REQUEST[1:] or "_growth" in self.__dict__
+        is_said = offered or tool == TOOL_SEARCH or tool not in ON_REQUEST or "_growth" in self.__dict__
         if is_said and self._growth.offer(tool, offered=offered):
             self._grow()
 

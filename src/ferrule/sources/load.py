@@ -33,6 +33,7 @@ from ferrule.sources.mcp.config import Configured, exist, read_servers
 from ferrule.sources.mcp.connection import Opening
 from ferrule.sources.mcp.servers import Servers
 from ferrule.system.roster import Roster
+from ferrule.tools import LIST_RESOURCES, LIST_TEMPLATES, READ_RESOURCE, SKILL
 from ferrule.tools.skills.skills import Parameter, ServerPrompt, Skills
 
 if TYPE_CHECKING:
@@ -68,10 +69,6 @@ class SourceContext(NamedTuple):
     """Does the session's mode give servers' tools?"""
     asks_programs: bool = False
     """Is every program in a folder of tools a tool, also one that nothing describes? Such a one is asked."""
-
-
-_RESOURCE_READER = "read_mcp_resource"
-_RESOURCE_TOOLS = ("list_mcp_resources", "list_mcp_resource_templates", _RESOURCE_READER)
 
 
 class SourceLoader:
@@ -334,8 +331,8 @@ class SourceLoader:
         for one in brought.tools:
             self._served.setdefault(one.origin, []).append(one.name)
         is_cut = any(len(words) > SERVER_CHARS for words in self._guidance.values())
-        for tool in _RESOURCE_TOOLS:
-            self.around.registry.offer(tool, has_resources or (is_cut and tool == _RESOURCE_READER))
+        for tool in (LIST_RESOURCES, LIST_TEMPLATES, READ_RESOURCE):
+            self.around.registry.offer(tool, has_resources or (is_cut and tool == READ_RESOURCE))
         self._take("mcp", brought)
 
     def _on_servers_changed(self) -> None:
@@ -350,7 +347,7 @@ class SourceLoader:
 
         self._counts_prompts = prompts
         try:
-            self.around.registry.offer("skill", bool(self.around.services[Skills].all()))
+            self.around.registry.offer(SKILL, bool(self.around.services[Skills].all()))
         finally:
             self._counts_prompts = True
 

@@ -6,7 +6,7 @@ from typing import Any
 from ferrule.core.access import Access
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.services import Choice, ChoiceAnswers, ChoiceKind, Option, People
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, Args, Context, Tool
 
 MOST_QUESTIONS = 4
 FEWEST_OPTIONS, MOST_OPTIONS = 2, 4
@@ -40,6 +40,8 @@ class AskUser(Tool[AskUserArgs, ChoiceAnswers]):
 
     name = "ask_user"
     args = AskUserArgs
+    title = "Ask the user"
+    hints = READS
     timed = False
 
     def access(self, args: AskUserArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - it touches nothing

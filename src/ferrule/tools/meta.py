@@ -10,7 +10,7 @@ from ferrule.core.catalog import Catalog, How
 from ferrule.core.elsewhere import Mixed, ServerResources, ToolFound, ToolsFound
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.services import INSTRUCTIONS, Offered
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, READS_OUTSIDE, Args, Context, Tool
 
 
 class ReadResourceArgs(Args, frozen=True, kw_only=True):
@@ -23,6 +23,8 @@ class ReadResource(Tool[ReadResourceArgs, Mixed]):
 
     name = "read_mcp_resource"
     args = ReadResourceArgs
+    title = "Read a resource of a server"
+    hints = READS_OUTSIDE
 
     def access(self, args: ReadResourceArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - no path is meant
         if args.uri.startswith(INSTRUCTIONS):
@@ -45,6 +47,8 @@ class ListResources(Tool[ListResourcesArgs, ServerResources]):
 
     name = "list_mcp_resources"
     args = ListResourcesArgs
+    title = "List the resources of servers"
+    hints = READS_OUTSIDE
     templates = False
 
     def access(self, args: ListResourcesArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - no path is meant
@@ -59,6 +63,8 @@ class ListResourceTemplates(ListResources):
     """The templates of one server, or of all."""
 
     name = "list_mcp_resource_templates"
+    title = "List the resource templates"
+    hints = READS_OUTSIDE
     templates = True
 
 
@@ -79,6 +85,8 @@ class ToolSearch(Tool[ToolSearchArgs, ToolsFound]):
 
     name = "tool_search"
     args = ToolSearchArgs
+    title = "Search for tools"
+    hints = READS
     schema: dict[str, Any] = {  # noqa: RUF012 - written once, as every schema
         "type": "object",
         "properties": {

@@ -7,12 +7,13 @@ import os
 import stat
 import time
 from collections.abc import Callable
+from types import MappingProxyType
 
 from ferrule.core.access import MODE, Access, within
 from ferrule.core.content import Planned, Step, StepStatus
 from ferrule.core.errors import BadArguments, ConfigError, ToolFailure
 from ferrule.core.services import PlanApproved, PlanEntered, Planning, Wish
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import ADDS, Args, Context, Tool
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.ledger import Ledger
@@ -53,6 +54,8 @@ class Plan(Tool[PlanArgs, Planned]):
 
     name = "plan"
     args = PlanArgs
+    title = "Keep a plan"
+    hints = ADDS
 
     def access(self, args: PlanArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - the plan is in memory
         return ()
@@ -96,6 +99,8 @@ class EnterPlan(Tool[EnterPlanArgs, PlanEntered]):
 
     name = "enter_plan"
     args = EnterPlanArgs
+    title = "Begin to plan"
+    hints = ADDS
 
     def access(self, args: EnterPlanArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - it is about all calls
         return (MODE,)
@@ -239,6 +244,8 @@ class ExitPlan(Tool[ExitPlanArgs, PlanApproved]):
 
     name = "exit_plan"
     args = ExitPlanArgs
+    title = "Have the plan approved"
+    hints = MappingProxyType({**ADDS, "idempotentHint": False})
     timed = False
 
     def access(self, args: ExitPlanArgs, ctx: Context) -> tuple[Access, ...]:

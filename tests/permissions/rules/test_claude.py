@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.rules import claude
+from ferrule.permissions.rules.claude import GROUPS
 from ferrule.permissions.rules.rule import STRICTNESS, RuleSet
+from ferrule.tools import facts_of
 
 from .written import CWD, HOME, ROOT, canonical, command, fetch, files, rule, subject, tools
 
@@ -106,6 +108,10 @@ def test_a_rule_about_names_covers_this(text, name, allowed, denied):
         assert rule("allow", text).matches(subject(name)) is allowed
     assert rule("deny", text).matches(subject(name)) is denied
     assert rule("ask", text).matches(subject(name)) is denied
+
+
+def test_the_names_of_the_syntax_stand_for_the_groups_that_the_tools_say_themselves():
+    assert {name: facts_of(canonical(name) or "").rules for name in GROUPS} == GROUPS
 
 
 def test_any_familys_name_binds_the_tool_under_all_its_names():

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from tests.catalog import LOOKS
 from tests.tools.code.asking import Asking, answering
 from tests.tools.code.test_answers import JSON
 
 from ferrule import Call, Engine, Question
 from ferrule.core.errors import ToolFailure
 from ferrule.dialects.code_words import code
-from ferrule.permissions.plan_mode import LOOKS
 from ferrule.settings.schema import LspSettings, Permissions, Settings
 from ferrule.tools.lsp.answers import OccurrenceResolver, ServerLocation, Sources, calls, items, places, symbols
 from ferrule.tools.lsp.outcomes import CodeQuery, Occurrences

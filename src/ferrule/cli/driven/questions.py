@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 from ferrule.cli.driven.peer import Peer, PeerError
 from ferrule.core.errors import FerruleError
 from ferrule.permissions.ask import KINDS, NO, Answer, Question
+from ferrule.tools import facts_of
 from ferrule.wire.conversation import json_text
 
 if TYPE_CHECKING:
     from ferrule.agent.session import Session
 
 
-_EDITS = ("write", "edit", "multi_edit", "patch", "notebook_edit")
 _EXCHANGED = ("call", "outside", "folder")
 """Questions about a call that has not begun: it may be made with another input."""
 _OTHER = "The user wants this call with another input, so it was not made. Make it with exactly this input: {}"
@@ -105,7 +105,7 @@ def _render_suggestions(question: Question) -> list[dict[str, Any]]:
         name, opened, inner = text.partition("(")
         rules.append({"toolName": name, **({"ruleContent": inner.removesuffix(")")} if opened else {})})
     if not rules:
-        is_edit = question.kind == "call" and question.tool in _EDITS
+        is_edit = question.kind == "call" and facts_of(question.tool).kind == "edit"
         return [{"type": "setMode", "mode": "acceptEdits", "destination": "session"}] if is_edit else []
     return [{"type": "addRules", "rules": rules, "behavior": "allow", "destination": "localSettings"}]
 

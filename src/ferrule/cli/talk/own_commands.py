@@ -24,6 +24,7 @@ from ferrule.core.events import Done
 from ferrule.core.services import Bringing
 from ferrule.models.model import ModelError
 from ferrule.settings.schema import settings_path
+from ferrule.tools import READ, SHELL
 from ferrule.tools.skills.commands import FOLDERS, CommandFile, command_files, command_name, markdown_files
 from ferrule.tools.skills.skills import Parameter
 from ferrule.tools.skills.skills import clean_line as skills_shown
@@ -156,12 +157,12 @@ async def expand_command(chat: "Chat", command: CommandFile, rest: str) -> str:
         raise ToolFailure(f"/{command.name} was not sent: its arguments cannot be put into `{error}`.") from error
     if len(composed.lines) > MOST_COMMANDS:
         raise ToolFailure(f"/{command.name} has more than {MOST_COMMANDS} commands; none was run.")
-    outputs = [await _call_tool(chat, "shell", "command", one) for one in composed.lines]
+    outputs = [await _call_tool(chat, SHELL, "command", one) for one in composed.lines]
     # The mentions are those of the file: neither an argument nor an output names one.
     paths = list(dict.fromkeys(found["path"] for found in re.finditer(_MENTION, command.body)))[:_MOST_MENTIONS]
     folder = chat.session.engine.jail.folder
     there = [path for path in paths if os.path.isfile(os.path.join(folder, os.path.expanduser(path)))]
-    held = [f"The file {path}:\n```\n{await _call_tool(chat, 'read', 'path', path)}\n```" for path in there]
+    held = [f"The file {path}:\n```\n{await _call_tool(chat, READ, 'path', path)}\n```" for path in there]
     return "\n\n".join([composed.text(outputs), *held])
 
 
@@ -171,7 +172,7 @@ async def _call_tool(chat: "Chat", tool: str, param: str, value: str) -> str:
     face = engine.registry.face_of(tool)
     if face is None:
         return f"[{value} was left out: this session has no tool for it.]"
-    path = os.path.join(engine.jail.folder, os.path.expanduser(value)) if tool == "read" else value
+    path = os.path.join(engine.jail.folder, os.path.expanduser(value)) if tool == READ else value
     (reply,) = await engine.run([Call(face.name, {face.shown_param(param): path})])
     return reply.text if reply.ok else f"[{value}: {reply.text}]"
 
@@ -207,7 +208,7 @@ def is_aside(event: AgentEvent) -> bool:
 async def run(chat: "Chat", command: str, *, outside: bool) -> None:
     """Run it as the user's own: without a question, under every rule that denies. The model hears of it later."""
     engine = chat.session.engine
-    face = engine.registry.face_of("shell")
+    face = engine.registry.face_of(SHELL)
     if face is None or not command:
         chat.note("!COMMAND runs a command behind the sandbox, !!COMMAND outside of it." if face else "No shell here.")
         return
@@ -420,7 +421,7 @@ async def _is_commit(chat: "Chat", name: str) -> bool:
 async def _git(chat: "Chat", words: str) -> str | None:
     """What git says, through the same rules and walls as the agent's own calls; None where it fails or is refused."""
     engine = chat.session.engine
-    face = engine.registry.face_of("shell")
+    face = engine.registry.face_of(SHELL)
     if face is None:
         return None
     chat.typed_calls += 1

@@ -10,20 +10,17 @@ narrowly.
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from ferrule.core.errors import ConfigError
 from ferrule.core.suggest import near
+from ferrule.core.tool import RuleGroup
 from ferrule.permissions import decision
 from ferrule.permissions.ask import visible
 from ferrule.permissions.rules.hosts import BadHost, Hosts, hosts
 from ferrule.permissions.rules.match import AgentSpecifier, Commands, Either, Of, SkillCondition, Value
 from ferrule.permissions.rules.paths import (
-    COMMANDS,
-    EDITS,
-    KNOWN,
-    READS,
     Anchors,
     Area,
     BadPath,
@@ -37,8 +34,19 @@ from ferrule.permissions.rules.paths import (
     parse_tool_glob,
 )
 from ferrule.permissions.rules.rule import Always, Binds, Condition, Layer, Rule, RuleSet, Subject, wildcard
+from ferrule.tools import EDIT, READ, facts_of
 
 Listed = Literal["allow", "ask", "deny"]
+GROUPS: Mapping[str, RuleGroup] = {
+    **dict.fromkeys(("Read", "LS", "Grep", "Glob", "LSP"), "Read"),
+    **dict.fromkeys(("Edit", "MultiEdit", "Write", "NotebookEdit"), "Edit"),
+    **dict.fromkeys(("Task", "Agent"), "Agent"),
+    "Bash": "Bash",
+    "WebFetch": "WebFetch",
+    "WebSearch": "",
+    "Skill": "Skill",
+}
+"""The names that this syntax itself knows → the group of their tools, which says what their specifiers mean."""
 _GLOB_OF_A_SERVER = r"mcp__[^*]+?__.*"
 UNMATCHED = {"Write": "Edit", "MultiEdit": "Edit", "NotebookEdit": "Edit", "Glob": "Read"}
 """Names whose path rules are not used → the name to write instead."""
@@ -47,6 +55,25 @@ _COVERS = {"Edit": "file-editing", "Read": "file-reading"}
 
 class UnreadableRule(ValueError):  # noqa: N818 - the state
     """The rule cannot be read; the message says why, as the end of a sentence."""
+
+
+class NamedTool(NamedTuple):
+    """What a rule is about."""
+
+    name: str
+    group: RuleGroup
+    tool: str | None
+    """The canonical tool behind the name, if it is known."""
+
+    @property
+    def is_files(self) -> bool:
+        """Do its specifiers name paths?"""
+        return self.group in {"Read", "Edit"}
+
+    @property
+    def is_whole_group(self) -> bool:
+        """Does the name stand for all tools that read, or that edit, files?"""
+        return self.is_files and (self.name == self.group or self.tool in {READ, EDIT})
 
 
 class RuleReader(NamedTuple):
@@ -65,10 +92,10 @@ class RuleReader(NamedTuple):
             inner = None
         elif inner is not None and inner.strip() in {"", ":*"}:
             raise UnreadableRule("its parentheses say nothing; to allow every call, write the name alone")
-        rule = Rule(action=action, tool=name, text=text.strip(), binds=_bare(name, tool, wide=wide))
+        rule = Rule(action=action, tool=name, text=text.strip(), binds=_bare(tool, wide=wide))
         if inner is None:
             return rule
-        condition, binds, exact = self._parse_specifier(name, tool, inner, wide=wide)
+        condition, binds, exact = self._parse_specifier(tool, inner, wide=wide)
         return rule._replace(condition=condition, binds=rule.binds if binds is None else binds, exact=exact)
 
     def correction(self, action: Listed, text: str) -> str:
@@ -88,26 +115,26 @@ class RuleReader(NamedTuple):
             f"({better} rules cover all {_COVERS[better]} tools)."
         )
 
-    def _tool(self, name: str) -> str | None:
-        """The canonical tool behind a name; one that is not known may come from elsewhere."""
-        return KNOWN.get(name) or self.canonical(name)
+    def _tool(self, name: str) -> NamedTool:
+        """Return what a name stands for; one that is not known may come from elsewhere."""
+        tool = self.canonical(name)
+        return NamedTool(name, GROUPS[name] if name in GROUPS else facts_of(tool or name).rules, tool)
 
-    def _parse_specifier(
-        self, name: str, tool: str | None, inner: str, *, wide: bool
-    ) -> tuple[Condition, Binds | None, bool]:
-        if tool in COMMANDS:
+    def _parse_specifier(self, tool: NamedTool, inner: str, *, wide: bool) -> tuple[Condition, Binds | None, bool]:
+        name, group = tool.name, tool.group
+        if group == "Bash":
             return _commands(inner, wide=wide)
-        if tool in READS or tool in EDITS:
-            return *self._paths(name, tool, inner, wide=wide), False
-        if tool == "web_fetch" and inner.startswith("domain:"):
+        if tool.is_files:
+            return *self._paths(tool, inner, wide=wide), False
+        if group == "WebFetch" and inner.startswith("domain:"):
             return _hosts(inner.removeprefix("domain:"), wide=wide), Networked() if wide else None, False
-        if tool == "web_fetch" and inner.lower().startswith(("http:", "https:")):
+        if group == "WebFetch" and inner.lower().startswith(("http:", "https:")):
             # As the name of an argument it would match nothing, and whoever wrote it means the host.
             raise UnreadableRule(f"{name} takes a host, as {name}(domain:example.org)")
-        if tool == "delegate" and (wide or "*" not in inner):
+        if group == "Agent" and (wide or "*" not in inner):
             agents = AgentSpecifier(wildcard(inner, wide=wide))
             return _or_value(agents, inner, wide=wide), None, False
-        if tool == "skill":
+        if group == "Skill":
             skills = SkillCondition(wildcard(inner.strip().removeprefix("/"), wide=wide))
             return _or_value(skills, inner, wide=wide), None, False
         value = _value(inner) if wide else None
@@ -115,19 +142,18 @@ class RuleReader(NamedTuple):
             raise UnreadableRule(f"{name} takes no such specifier")
         return value, None, False
 
-    def _paths(self, name: str, tool: str, inner: str, *, wide: bool) -> tuple[Condition, Binds | None]:
+    def _paths(self, tool: NamedTool, inner: str, *, wide: bool) -> tuple[Condition, Binds | None]:
+        name = tool.name
         if not wide and name in UNMATCHED:
             raise UnreadableRule(f"only {UNMATCHED[name]} rules take paths")
-        mode: Literal["read", "write"] = "read" if tool in READS else "write"
+        mode: Literal["read", "write"] = "read" if tool.group == "Read" else "write"
         paths: Condition = PathCondition(self._area(inner, wide=wide), mode)
         if wide:
             if inner.endswith(":*"):  # the way to write it for commands; here it can only be meant as a beginning
                 paths = Either(paths, PathCondition(self._area(inner[:-2] + "*", wide=True), mode))
             value = _value(inner)
-            return Either(paths, Of(ToolNameBinding(name, tool), value)) if value else paths, _Anything()
-        if tool in {"read", "edit"}:
-            return paths, Grouped(READS if mode == "read" else EDITS)
-        return paths, None
+            return Either(paths, Of(ToolNameBinding(name, tool.tool), value)) if value else paths, _Anything()
+        return paths, Grouped(tool.group) if tool.is_whole_group else None
 
     def _area(self, inner: str, *, wide: bool) -> Area:
         try:
@@ -152,17 +178,18 @@ def _split(text: str) -> tuple[str, str | None]:
     return name, rest[:-1] if opened else None
 
 
-def _means_all(inner: str, tool: str | None, *, wide: bool) -> bool:
+def _means_all(inner: str, tool: NamedTool | None, *, wide: bool) -> bool:
     """Is the rule about all calls of the tool, as without parentheses?"""
     inner = inner.strip()
     if wide:
         return inner in {"", "*", ":*"}
     # To allow `Read(*)` is to allow the files below the working folder, and no others.
-    return inner == "*" and tool not in READS and tool not in EDITS
+    return inner == "*" and (tool is None or not tool.is_files)
 
 
-def _bare(name: str, tool: str | None, *, wide: bool) -> Binds:
+def _bare(tool: NamedTool, *, wide: bool) -> Binds:
     """What a name alone is about."""
+    name, group = tool.name, tool.group
     if "*" in name:
         if not wide and not re.fullmatch(_GLOB_OF_A_SERVER, name):
             raise UnreadableRule("only names after mcp__server__ may hold `*` in a rule that allows")
@@ -171,12 +198,11 @@ def _bare(name: str, tool: str | None, *, wide: bool) -> Binds:
         return parse_tool_glob(f"{name.removesuffix('__')}__*", lax=wide)
     if name.startswith("mcp__"):
         return parse_tool_glob(name, lax=wide)
-    if tool in COMMANDS:
-        return Commanded() if wide else Grouped(COMMANDS)
-    if tool in {"read", "edit"}:
-        group = READS if tool == "read" else EDITS
-        return FileSpecifier(group, "read" if tool == "read" else "write") if wide else Grouped(group)
-    return ToolNameBinding(name, tool)
+    if group == "Bash":
+        return Commanded() if wide else Grouped(group)
+    if tool.is_whole_group:
+        return FileSpecifier(group, "read" if group == "Read" else "write") if wide else Grouped(group)
+    return ToolNameBinding(name, tool.tool)
 
 
 def _commands(inner: str, *, wide: bool) -> tuple[Condition, Binds | None, bool]:

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 
 from ferrule.permissions.rules.pattern import RulePattern, read
 from ferrule.permissions.rules.rule import Always, Rule, Subject, Wildcard
+from ferrule.tools import facts_of
 
 _ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
 _LONGEST_NAME = 253
@@ -41,7 +42,7 @@ class Hosts(NamedTuple):
         if strictly:
             return bool(subject.hosts) and all(self.covers(host) for host in subject.hosts)
         # Where a page is fetched and nobody could say from which host, a rule that denies cannot rule it out.
-        unknown = not subject.hosts and subject.tool == "web_fetch"
+        unknown = not subject.hosts and subject.group == "WebFetch"
         return unknown or any(self.touches(host) for host in subject.hosts)
 
     def covers(self, host: str) -> bool:
@@ -75,7 +76,7 @@ class Hosts(NamedTuple):
 
 def asks_of_all(rule: Rule, tool: str) -> bool:
     """Does the rule ask about a fetch from any host: `WebFetch`, `WebFetch(domain:*)`?"""
-    if rule.action != "ask" or tool != "web_fetch" or "*" in rule.tool:
+    if rule.action != "ask" or facts_of(tool).rules != "WebFetch" or "*" in rule.tool:
         return False
     return isinstance(rule.condition, Always) or (isinstance(rule.condition, Hosts) and rule.condition.anything)
 

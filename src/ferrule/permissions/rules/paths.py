@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from ferrule.core.tool import RuleGroup
 from ferrule.files.globs import BadGlob, escape, expand, matcher
 from ferrule.permissions.rules.rule import PathAccess, Subject, Wildcard
 
@@ -281,30 +282,6 @@ def _slashes(path: str) -> str:
     return (f"/{drive[0].lower()}" if drive[1:2] == ":" else drive.replace(os.sep, "/")) + rest.replace(os.sep, "/")
 
 
-READS = frozenset({"read", "read_many", "view_image", "grep", "glob", "list_dir", "lsp", "diagnostics"})
-EDITS = frozenset({"edit", "write", "multi_edit", "patch", "notebook_edit", "delete", "undo", "format"})
-COMMANDS = frozenset({"shell", "shell_session"})
-
-KNOWN = {
-    "Bash": "shell",
-    "Read": "read",
-    "LS": "list_dir",
-    "Grep": "grep",
-    "Glob": "glob",
-    "Edit": "edit",
-    "MultiEdit": "multi_edit",
-    "Write": "write",
-    "NotebookEdit": "notebook_edit",
-    "WebFetch": "web_fetch",
-    "WebSearch": "web_search",
-    "LSP": "lsp",
-    "Task": "delegate",
-    "Agent": "delegate",
-    "Skill": "skill",
-}
-"""The names that this syntax itself knows → canonical tools; another family may use one of them for something else."""
-
-
 class ToolNameBinding(NamedTuple):
     """One tool, by any of its names."""
 
@@ -319,40 +296,36 @@ class ToolNameBinding(NamedTuple):
 class Grouped(NamedTuple):
     """Tools that do the same."""
 
-    tools: frozenset[str]
+    group: RuleGroup
 
     def binds(self, subject: Subject) -> bool:
-        return subject.tool in self.tools
+        return subject.group == self.group
 
 
 class FileSpecifier(NamedTuple):
     """Whatever touches files, the commands whose files are known among them."""
 
-    tools: frozenset[str]
+    group: RuleGroup
     """Tools that it binds also where no path is known."""
     mode: Literal["read", "write"]
     """What may not be read may not be written either."""
 
     def binds(self, subject: Subject) -> bool:
-        return subject.tool in self.tools or any(self.mode == "read" or path.mode == "write" for path in subject.paths)
+        return subject.group == self.group or any(self.mode == "read" or path.mode == "write" for path in subject.paths)
 
 
-class Networked(NamedTuple):
+class Networked:
     """Whatever goes to a host."""
 
-    tools: frozenset[str] = frozenset({"web_fetch"})
-
     def binds(self, subject: Subject) -> bool:
-        return subject.tool in self.tools or bool(subject.hosts)
+        return subject.group == "WebFetch" or bool(subject.hosts)
 
 
-class Commanded(NamedTuple):
+class Commanded:
     """Whatever runs commands."""
 
-    tools: frozenset[str] = COMMANDS
-
     def binds(self, subject: Subject) -> bool:
-        return subject.tool in self.tools or bool(subject.commands)
+        return subject.group == "Bash" or bool(subject.commands)
 
 
 class ToolNameGlob(NamedTuple):

@@ -9,6 +9,9 @@ means the same. A backslash before `*`, `(`, `)` or another backslash stands for
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol
 
+from ferrule.core.tool import RuleGroup
+from ferrule.tools import facts_of
+
 Action = Literal["allow", "ask", "deny", "delegate"]
 Layer = Literal["managed", "user", "project", "session", "built-in"]
 STRICTNESS = {"allow": 0, "delegate": 1, "ask": 1, "deny": 2}
@@ -44,6 +47,11 @@ class Subject(NamedTuple):
     context: Literal["thread", "subagent"] = "thread"
     workspace: str = ""
     """The real path of the folder that relative paths start from, for rules that name paths so."""
+
+    @property
+    def group(self) -> RuleGroup:
+        """Return the name under which rules speak of the tool and of all that do the same."""
+        return facts_of(self.tool).rules
 
 
 class Condition(Protocol):

@@ -20,7 +20,7 @@ from ferrule.core.subagents import (
     Worked,
     subagents,
 )
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, REPLACES, RUNS, Args, Context, Tool
 from ferrule.settings.schema import Settings
 from ferrule.tools.agents.kinds import INHERIT, MOST_PROMPT_CHARS, SHORT_MODELS, USUAL, agents, prompt
 from ferrule.tools.agents.work import check_names, find, grant_tools, tell_lacking, toolset
@@ -131,6 +131,8 @@ class Delegate(Tool[DelegateArgs, DelegateOutcome | LeftAgent | SubagentBatchRes
 
     name = "delegate"
     args = DelegateArgs
+    title = "Give a task to an agent"
+    hints = RUNS
     timed = False
     waits = True
     words = "Give a task to an agent of its own, which works by itself and sends back one answer."
@@ -235,6 +237,8 @@ class AgentList(Tool[AgentListArgs, AgentsSeen]):
 
     name = "agent_list"
     args = AgentListArgs
+    title = "List the agents"
+    hints = READS
 
     def access(self, args: AgentListArgs, ctx: Context) -> tuple[Access, ...]:
         if args.id:
@@ -260,6 +264,8 @@ class AgentSend(Tool[AgentSendArgs, AgentSent]):
 
     name = "agent_send"
     args = AgentSendArgs
+    title = "Tell an agent more"
+    hints = READS
     waits = True
 
     def access(self, args: AgentSendArgs, ctx: Context) -> tuple[Access, ...]:
@@ -288,6 +294,8 @@ class AgentStop(Tool[AgentStopArgs, AgentStopped]):
 
     name = "agent_stop"
     args = AgentStopArgs
+    title = "Stop an agent"
+    hints = REPLACES
     waits = True
 
     def access(self, args: AgentStopArgs, ctx: Context) -> tuple[Access, ...]:
@@ -316,6 +324,8 @@ class AgentWait(Tool[AgentWaitArgs, AgentsSeen]):
 
     name = "agent_wait"
     args = AgentWaitArgs
+    title = "Wait for an agent"
+    hints = READS
     timed = False
     waits = True
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ferrule.core.access import Access
 from ferrule.core.errors import BadArguments, FerruleError, ToolFailure
 from ferrule.core.subagents import Job, Worked, subagents
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files import search
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
@@ -534,6 +534,8 @@ class Finder(Tool[FinderArgs, Worked | Spots]):
 
     name = "finder"
     args = FinderArgs
+    title = "Find code by what it does"
+    hints = READS
     timed = False
     waits = True
 

@@ -19,7 +19,7 @@ from ferrule.core.access import Access
 from ferrule.core.errors import BadArguments, Denied, FerruleError, ToolFailure
 from ferrule.core.services import Planning
 from ferrule.core.subagents import Job, Worked, subagents
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import CHANGES, Args, Context, Tool
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.journal import Journal
@@ -201,6 +201,8 @@ class Kraken(Tool[KrakenArgs, Reworked]):
 
     name = "kraken"
     args = KrakenArgs
+    title = "Change many files at once"
+    hints = CHANGES
     timed = False
     waits = True
 

@@ -9,7 +9,7 @@ import os
 from ferrule.core.access import Access
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.subagents import Job, Worked
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, READS_OUTSIDE, Args, Context, Tool
 from ferrule.files.jail import Jail, LentJail, can_be_lent
 from ferrule.settings.schema import Settings
 from ferrule.system.threads import Threads
@@ -31,6 +31,8 @@ class Oracle(Tool[OracleArgs, Worked]):
 
     name = "oracle"
     args = OracleArgs
+    title = "Ask for deep reasoning"
+    hints = READS_OUTSIDE
     timed = False
     waits = True
 
@@ -74,6 +76,8 @@ class Librarian(Tool[LibrarianArgs, Worked]):
 
     name = "librarian"
     args = LibrarianArgs
+    title = "Ask about other repositories"
+    hints = READS
     timed = False
     waits = True
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.subagents import Job, Subagent, Subagents, Worked, subagents
 from ferrule.core.tool import Context
+from ferrule.tools import BUILTIN
 from ferrule.tools.agents.kinds import READS, SHELLS, prompt
 
 _LISTED = 20
@@ -26,7 +27,7 @@ def find(name: str, ctx: Context) -> Worked:
 
 NOTHING_SAID = ("read", "grep", "glob")
 """What a task gets that names no tools."""
-EDITS = ("edit", "multi_edit", "write", "patch", "notebook_edit", "delete", "undo", "format")
+EDITS = tuple(name for name, tool in BUILTIN.items() if tool.rules == "Edit")
 _EVERYTHING = "all"
 GROUPS = {
     "read-only": READS,

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from ferrule.core.access import Access
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import RUNS, Args, Context, Tool
 from ferrule.files.jail import Jail
 from ferrule.settings.schema import Settings
 from ferrule.system.threads import Threads
@@ -152,6 +152,8 @@ class RunChecks(Tool[CheckArgs, CheckRun]):
 
     name = "check"
     args = CheckArgs
+    title = "Run the project's checks"
+    hints = RUNS
     timed = False
     extras = ("diff",)
 

@@ -8,7 +8,7 @@ import os
 from ferrule.core.access import Access
 from ferrule.core.content import Created, Deleted, Edited
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.tool import Args, Context, Preview, Tool
+from ferrule.core.tool import CHANGES, REPLACES, Args, Context, Preview, Tool
 from ferrule.files.guidance import Guidance
 from ferrule.files.jail import Jail
 from ferrule.files.ledger import Ledger
@@ -36,6 +36,8 @@ class Edit(Tool[EditArgs, Edited | Created]):
 
     name = "edit"
     args = EditArgs
+    title = "Edit a file"
+    hints = CHANGES
     previews = True
 
     def access(self, args: EditArgs, ctx: Context) -> tuple[Access, ...]:
@@ -136,6 +138,8 @@ class MultiEdit(Tool[MultiEditArgs, Edited]):
 
     name = "multi_edit"
     args = MultiEditArgs
+    title = "Edit a file in several places"
+    hints = CHANGES
     previews = True
 
     def access(self, args: MultiEditArgs, ctx: Context) -> tuple[Access, ...]:
@@ -204,6 +208,8 @@ class Write(Tool[WriteArgs, Created]):
 
     name = "write"
     args = WriteArgs
+    title = "Write a file"
+    hints = REPLACES
     previews = True
 
     def access(self, args: WriteArgs, ctx: Context) -> tuple[Access, ...]:
@@ -269,6 +275,8 @@ class Delete(Tool[DeleteArgs, Deleted]):
 
     name = "delete"
     args = DeleteArgs
+    title = "Delete a file"
+    hints = REPLACES
     previews = True
 
     def access(self, args: DeleteArgs, ctx: Context) -> tuple[Access, ...]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ferrule.core.access import Access
 from ferrule.core.content import Formatted
 from ferrule.core.errors import ToolFailure
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import REPLACES, Args, Context, Tool
 from ferrule.files.diff import diff
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
@@ -331,6 +331,8 @@ class Format(Tool[FormatArgs, Formatted]):
 
     name = "format"
     args = FormatArgs
+    title = "Format a file"
+    hints = REPLACES
 
     def access(self, args: FormatArgs, ctx: Context) -> tuple[Access, ...]:
         """A formatter is code that the repository chooses or even brings along: it is judged as a command line is."""

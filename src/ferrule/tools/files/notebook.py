@@ -5,7 +5,7 @@ from typing import Literal
 from ferrule.core.access import Access
 from ferrule.core.content import CellEdited
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.tool import Args, Context, Preview, Tool
+from ferrule.core.tool import CHANGES, Args, Context, Preview, Tool
 from ferrule.files.diff import diff
 from ferrule.files.jail import Jail
 from ferrule.files.journal import find_changed_span
@@ -36,6 +36,8 @@ class NotebookEdit(Tool[NotebookEditArgs, CellEdited]):
 
     name = "notebook_edit"
     args = NotebookEditArgs
+    title = "Edit a notebook"
+    hints = CHANGES
     previews = True
 
     def access(self, args: NotebookEditArgs, ctx: Context) -> tuple[Access, ...]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ferrule.core.access import Access
 from ferrule.core.content import PatchApplied, Patched
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.tool import Args, Context, Preview, Tool
+from ferrule.core.tool import CHANGES, Args, Context, Preview, Tool
 from ferrule.files import text as textfile
 from ferrule.files.diff import diff, diff_of_splices
 from ferrule.files.explain import explain_unplaced
@@ -32,6 +32,8 @@ class Patch(Tool[PatchArgs, PatchApplied]):
 
     name = "patch"
     args = PatchArgs
+    title = "Apply a patch"
+    hints = CHANGES
     previews = True
 
     def access(self, args: PatchArgs, ctx: Context) -> tuple[Access, ...]:

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 from ferrule.core.access import Access
 from ferrule.core.content import FileText, FolderListing, Notebook, Picture, ReadDocument, Unread
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files.jail import Jail, JailPath
 from ferrule.files.ledger import Ledger
 from ferrule.files.text import WHOLE_BYTES, Binary, TooFarError, Window, window_in, window_of
@@ -80,6 +80,8 @@ class Read(Tool[ReadArgs, Outcome]):
 
     name = "read"
     args = ReadArgs
+    title = "Read a file"
+    hints = READS
     extras = ("page_images",)
 
     def access(self, args: ReadArgs, ctx: Context) -> tuple[Access, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from ferrule.checkpoints.undo import Undo
 from ferrule.core.access import Access
 from ferrule.core.content import Restored
-from ferrule.core.tool import Args, Context, Preview, Tool
+from ferrule.core.tool import CHANGES, Args, Context, Preview, Tool
 from ferrule.files.diff import diff
 from ferrule.files.jail import Jail
 from ferrule.files.journal import JournalEntry
@@ -23,6 +23,8 @@ class UndoEdit(Tool[UndoEditArgs, Restored]):
 
     name = "undo"
     args = UndoEditArgs
+    title = "Take back the last edit"
+    hints = CHANGES
     previews = True
 
     def access(self, args: UndoEditArgs, ctx: Context) -> tuple[Access, ...]:

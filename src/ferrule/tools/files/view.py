@@ -5,7 +5,7 @@ import os
 from ferrule.core.access import Access
 from ferrule.core.content import Picture
 from ferrule.core.errors import ToolFailure
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.documents import formats
 from ferrule.files.jail import Jail, JailPath
 from ferrule.system.folder import describe, is_regular, read_all
@@ -23,6 +23,8 @@ class ViewImage(Tool[ViewImageArgs, Picture]):
 
     name = "view_image"
     args = ViewImageArgs
+    title = "Look at a picture"
+    hints = READS
 
     def access(self, args: ViewImageArgs, ctx: Context) -> tuple[Access, ...]:
         return (Access.read(ctx.path(args.path)),)

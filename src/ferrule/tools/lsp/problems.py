@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ferrule.core.access import Access
 from ferrule.core.errors import ToolFailure
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.search import newest_first
@@ -38,6 +38,8 @@ class Diagnostics(Tool[DiagnosticsArgs, Problems]):
 
     name = "diagnostics"
     args = DiagnosticsArgs
+    title = "List the problems in files"
+    hints = READS
 
     def access(self, args: DiagnosticsArgs, ctx: Context) -> tuple[Access, ...]:
         # The answer depends on all files: edits of the same message that come before it are to be done by then, and

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from ferrule.core.access import Access
 from ferrule.core.errors import ToolFailure
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.settings.schema import Settings
@@ -43,6 +43,8 @@ class Lsp(Tool[LspArgs, Occurrences | Outline | Hovered | InText]):
 
     name = "lsp"
     args = LspArgs
+    title = "Ask a language server"
+    hints = READS
 
     def __init__(self) -> None:
         self._proven: WeakKeyDictionary[ProjectLanguageServer, int] = WeakKeyDictionary()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ferrule.core.access import Access, within
 from ferrule.core.content import FolderTree, ListDirEntry, PathPage
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files import search
 from ferrule.files.globs import BadGlob, matcher
 from ferrule.files.guard import Guard
@@ -38,6 +38,8 @@ class Glob(Tool[GlobArgs, PathPage]):
 
     name = "glob"
     args = GlobArgs
+    title = "Find files by name"
+    hints = READS
 
     def access(self, args: GlobArgs, ctx: Context) -> tuple[Access, ...]:
         return (Access.read(_start(args, ctx).folder),)
@@ -108,6 +110,8 @@ class ListDir(Tool[ListDirArgs, FolderTree]):
 
     name = "list_dir"
     args = ListDirArgs
+    title = "List a folder"
+    hints = READS
 
     def access(self, args: ListDirArgs, ctx: Context) -> tuple[Access, ...]:
         return (Access.read(ctx.path(args.path)),)

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 from ferrule.core.access import Access
 from ferrule.core.content import Hit, Hits, Matching
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files import search
 from ferrule.files.globs import BadGlob, expand
 from ferrule.files.guard import Guard
@@ -77,6 +77,8 @@ class Grep(Tool[GrepArgs, Hits | Matching]):
 
     name = "grep"
     args = GrepArgs
+    title = "Search in files"
+    hints = READS
 
     def access(self, args: GrepArgs, ctx: Context) -> tuple[Access, ...]:
         return (Access.read(ctx.path(args.path or ".")),)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ferrule.core.access import Access
 from ferrule.core.content import FileText, ManyFiles, Picture
 from ferrule.core.errors import BadArguments
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files.globs import BadGlob, escape, matcher
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
@@ -68,6 +68,8 @@ class ReadMany(Tool[ReadManyArgs, ManyFiles]):
 
     name = "read_many"
     args = ReadManyArgs
+    title = "Read several files"
+    hints = READS
 
     def access(self, args: ReadManyArgs, ctx: Context) -> tuple[Access, ...]:
         if len(args.include) > MOST_INCLUDED or sum(map(len, args.include)) > MOST_INCLUDED_CHARS:

@@ -2,7 +2,7 @@
 
 from ferrule.core.access import Access
 from ferrule.core.errors import BadArguments
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import ADDS, Args, Context, Tool
 from ferrule.files.jail import Jail
 from ferrule.sandbox.confinement import Confinement
 from ferrule.tools.shell.outcomes import Permitted
@@ -24,6 +24,8 @@ class Widen(Tool[WidenArgs, Permitted]):
 
     name = "request_permissions"
     args = WidenArgs
+    title = "Ask for more permissions"
+    hints = ADDS
     timed = False
 
     def access(self, args: WidenArgs, ctx: Context) -> tuple[Access, ...]:

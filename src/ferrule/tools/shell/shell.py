@@ -7,7 +7,7 @@ import time
 from ferrule.core.access import Access
 from ferrule.core.content import CommandResult
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import RUNS, Args, Context, Tool
 from ferrule.settings.schema import Settings
 from ferrule.system.command import Finished
 from ferrule.system.environment import describe_limit
@@ -67,6 +67,8 @@ class Shell(Tool[ShellArgs, CommandResult | Left]):
 
     name = "shell"
     args = ShellArgs
+    title = "Run a command"
+    hints = RUNS
     timed = False
     extras = ("quiet_seconds", "detach")
 

@@ -16,7 +16,7 @@ from ferrule.core.access import Access
 from ferrule.core.content import CommandResult
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.subagents import AgentStatus, Worked, last_words, subagents
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, REPLACES, RUNS, Args, Context, Tool
 from ferrule.system.environment import describe_limit
 from ferrule.system.tasks import Task, Tasks
 from ferrule.system.threads import Threads
@@ -122,6 +122,8 @@ class ShellList(Tool[ShellListArgs, TaskList]):
 
     name = "shell_list"
     args = ShellListArgs
+    title = "List running commands"
+    hints = READS
 
     def access(self, args: ShellListArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - it touches nothing
         return ()
@@ -212,6 +214,8 @@ class ShellOutput(Tool[ShellOutputArgs, TaskRead]):
 
     name = "shell_output"
     args = ShellOutputArgs
+    title = "Read a running command's output"
+    hints = READS
     timed = False
     extras = ("task_id", "number", "until")
 
@@ -283,6 +287,8 @@ class ShellStop(Tool[ShellStopArgs, TaskStopped]):
 
     name = "shell_stop"
     args = ShellStopArgs
+    title = "End a running command"
+    hints = REPLACES
     extras = ("number", "pid")
 
     def access(self, args: ShellStopArgs, ctx: Context) -> tuple[Access, ...]:
@@ -325,6 +331,8 @@ class ShellWrite(Tool[ShellWriteArgs, TaskRead]):
 
     name = "shell_write"
     args = ShellWriteArgs
+    title = "Type into a running command"
+    hints = RUNS
     timed = False
     extras = ("task_id", "pid")
 
@@ -391,6 +399,8 @@ class ShellSession(Tool[ShellSessionArgs, CommandResult | Left]):
 
     name = "shell_session"
     args = ShellSessionArgs
+    title = "Run a command in a session"
+    hints = RUNS
     timed = False
 
     def access(self, args: ShellSessionArgs, ctx: Context) -> tuple[Access, ...]:

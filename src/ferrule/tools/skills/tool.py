@@ -9,13 +9,14 @@ import hashlib
 import json
 import os
 import re
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ferrule.core.access import Access, within
 from ferrule.core.elsewhere import SkillLoaded
 from ferrule.core.errors import BadArguments, ConfigError, ToolFailure
 from ferrule.core.services import Bringing
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import ADDS, Args, Context, Tool
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.system.folder import describe
@@ -163,6 +164,8 @@ class UseSkill(Tool[SkillArgs, SkillLoaded]):
 
     name = "skill"
     args = SkillArgs
+    title = "Load a skill"
+    hints = MappingProxyType({**ADDS, "openWorldHint": True})
     timed = False
     """Each of its commands has a limit of its own."""
     words = "Load the instructions of a skill by its name, with arguments for it."

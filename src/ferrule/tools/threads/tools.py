@@ -6,7 +6,7 @@ from typing import TypeVar
 from ferrule.core.access import Access, within
 from ferrule.core.errors import BadArguments, Denied, ToolFailure
 from ferrule.core.services import Planning
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files.jail import Jail
 from ferrule.system.threads import Threads
 from ferrule.tools.threads.outcomes import ThreadFound, ThreadRead, ThreadsFound
@@ -51,6 +51,8 @@ class FindThread(Tool[FindThreadArgs, ThreadsFound]):
 
     name = "find_thread"
     args = FindThreadArgs
+    title = "Find earlier threads"
+    hints = READS
 
     def access(self, args: FindThreadArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - nothing is touched
         return ()
@@ -93,6 +95,8 @@ class ReadThread(Tool[ReadThreadArgs, ThreadRead]):
 
     name = "read_thread"
     args = ReadThreadArgs
+    title = "Read an earlier thread"
+    hints = READS
 
     def access(self, args: ReadThreadArgs, ctx: Context) -> tuple[Access, ...]:
         # Its folder is known only once it is found. It is not touched, and a yes to reading a thread opens no folder.

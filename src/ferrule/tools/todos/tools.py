@@ -4,11 +4,12 @@ The single tool serves families that choose the operation with a parameter.
 """
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Literal
 
 from ferrule.core.access import Access
 from ferrule.core.errors import BadArguments
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import ADDS, CHANGES, READS, REPLACES, Args, Context, Tool
 from ferrule.tools.todos.store import (
     Todo,
     TodoAction,
@@ -110,6 +111,8 @@ class TodoCreate(Tool[TodoCreateArgs, TodoCreated]):
 
     name = "todo_create"
     args = TodoCreateArgs
+    title = "Note a task"
+    hints = MappingProxyType({**ADDS, "idempotentHint": False})
 
     def access(self, args: TodoCreateArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - the list is the session's own
         return ()
@@ -130,6 +133,8 @@ class TodoGet(Tool[TodoGetArgs, TodoSeen]):
 
     name = "todo_get"
     args = TodoGetArgs
+    title = "Look up a task"
+    hints = READS
 
     def access(self, args: TodoGetArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - the list is the session's own
         return ()
@@ -152,6 +157,8 @@ class TodoList(Tool[TodoListArgs, TodoListed]):
 
     name = "todo_list"
     args = TodoListArgs
+    title = "List the tasks"
+    hints = READS
 
     def access(self, args: TodoListArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - the list is the session's own
         return ()
@@ -180,6 +187,8 @@ class TodoUpdate(Tool[TodoUpdateArgs, TodoUpdated | TodoDeleted]):
 
     name = "todo_update"
     args = TodoUpdateArgs
+    title = "Change a task"
+    hints = REPLACES
 
     def access(self, args: TodoUpdateArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - the list is the session's own
         return ()
@@ -222,6 +231,8 @@ class AllTodos(Tool[TodoArgs, Done]):
 
     name = "todos"
     args = TodoArgs
+    title = "Keep a list of tasks"
+    hints = CHANGES
 
     def access(self, args: TodoArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - the list is the session's own
         return ()

@@ -16,7 +16,7 @@ from ferrule.core.content import Picture
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.services import Verdict, hosts_allowed
 from ferrule.core.subagents import Job, Subagent, Subagents, subagents
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS_OUTSIDE, Args, Context, Tool
 from ferrule.sandbox.web_address import Url, WebError, parse_url, same_site, upgrade_url
 from ferrule.settings.schema import Settings
 from ferrule.system.threads import Threads
@@ -175,6 +175,8 @@ class WebFetch(Tool[WebFetchArgs, Fetched]):
 
     name = "web_fetch"
     args = WebFetchArgs
+    title = "Read a page of the web"
+    hints = READS_OUTSIDE
 
     def access(self, args: WebFetchArgs, ctx: Context) -> tuple[Access, ...]:
         return tuple(dict.fromkeys(Access.host(_parse_url(url).target.host) for url in _addresses(args, ctx)))

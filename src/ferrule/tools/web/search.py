@@ -4,7 +4,7 @@ import os
 
 from ferrule.core.access import Access
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.tool import Args, Context, Tool
+from ferrule.core.tool import READS_OUTSIDE, Args, Context, Tool
 from ferrule.sandbox.web_address import WebError
 from ferrule.settings.schema import Settings
 from ferrule.system.hosts import Bad
@@ -44,6 +44,8 @@ class WebSearch(Tool[WebSearchArgs, Searched]):
 
     name = "web_search"
     args = WebSearchArgs
+    title = "Search the web"
+    hints = READS_OUTSIDE
 
     def access(self, args: WebSearchArgs, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - the settings say it
         try:
