@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from bench.measure import Row
-from ferrule.permissions.rules.rule import Subject
+from ferrule.permissions.rules import Subject
 from ferrule.permissions.shell.cover import CommandPart, parts
 from ferrule.permissions.shell.judge import judge
 from ferrule.permissions.shell.parse import parse

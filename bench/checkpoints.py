@@ -13,7 +13,7 @@ from statistics import median
 from bench.measure import Row, milliseconds, pairs, ratio
 from ferrule import Engine, Settings
 from ferrule.checkpoints.checkpoint import Checkpoints as Kept
-from ferrule.settings.schema import CheckpointSettings, SandboxSettings
+from ferrule.settings import CheckpointSettings, SandboxSettings
 
 TREES = {200: 40, 5_000: 20, 50_000: 8}
 """How many files a tree has → how often each pair is measured in it."""

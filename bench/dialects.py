@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from bench.measure import Row
 from ferrule import Engine
 from ferrule.core.call import Call
+from ferrule.dialects import FAMILIES, load_dialect
 from ferrule.dialects.claude import NAMES, claude_code_definition
-from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.registry import Registry
 from ferrule.registry.entry import Later
 from ferrule.registry.foreign import Family
-from ferrule.registry.registry import Registry
 from ferrule.tools import BUILTIN, load
 
 _EDIT = {"path": "src/app.py", "old_str": "x = 1\n", "new_str": "x = 2\n"}

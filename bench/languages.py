@@ -16,7 +16,7 @@ from typing import Any
 import ferrule
 from bench.measure import Row, milliseconds, ratio
 from ferrule import Engine, Settings
-from ferrule.settings.schema import LanguageServer, LspSettings
+from ferrule.settings import LanguageServer, LspSettings
 
 _ROUNDS = 150
 _SERVERS = {"ty": ("ty", "server"), "basedpyright": ("basedpyright-langserver", "--stdio")}

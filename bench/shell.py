@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from bench.measure import Row, milliseconds, pairs, peak_mb, ratio
 from ferrule import Call, Engine, Settings
-from ferrule.settings.schema import SandboxSettings, ShellSettings
+from ferrule.settings import SandboxSettings, ShellSettings
 
 TEN_GIGABYTES = 10_000_000_000
 _WRITES = f"yes ferrule | head -c {TEN_GIGABYTES}"

@@ -11,12 +11,11 @@ import time
 from collections.abc import Iterator
 
 from bench.measure import Row, ratio
+from ferrule.wire import AnswerEnd, AnswerStart, Delta, Use, UseBegun, UseEnded, UsePiece
 from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
 from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
-from ferrule.wire.sse import EventReader, text
-from ferrule.wire.stream import assemble
+from ferrule.wire.stream import EventReader, assemble, text
 from ferrule.wire.translate import translate
-from ferrule.wire.turn import AnswerEnd, AnswerStart, Delta, Use, UseBegun, UseEnded, UsePiece
 
 SIZE = 200_000
 NETWORK_BYTES = 4096

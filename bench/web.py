@@ -14,7 +14,7 @@ from typing import Any
 
 from bench.measure import Row, peak_mb
 from ferrule import Engine, Settings
-from ferrule.settings.schema import WebSettings
+from ferrule.settings import WebSettings
 
 PAGE_BYTES = 1 << 20
 _LARGE_BYTES = 20 << 20

@@ -22,7 +22,7 @@ import tempfile
 from pathlib import Path
 
 from ferrule import Access, Answer, Context, Done, Limits, Question, Session, tool
-from ferrule.agent.events import AgentEvent, Called, Ended, Spoke, TurnEnded
+from ferrule.agent import AgentEvent, Called, Ended, Spoke, TurnEnded
 from ferrule.core.content import Text
 from ferrule.models.cues import calls, hangs, said
 from ferrule.models.recorder import Scripted

@@ -16,8 +16,7 @@ from typing import Any
 
 from ferrule import Engine
 from ferrule.core.content import Text
-from ferrule.wire.turn import ModelRequest, ModelResponse, Turn, Use
-from ferrule.wire.wire import call_of, load_wire, result_of
+from ferrule.wire import ModelRequest, ModelResponse, Turn, Use, call_of, load_wire, result_of
 
 API = "anthropic"  # or openai-chat, openai-responses or gemini: nothing below knows which
 MODEL = "claude-opus-4-5"

@@ -16,7 +16,7 @@ import os
 import tempfile
 
 from ferrule import Answer, Blocked, Done, Engine, Event, Question, Settings, Started
-from ferrule.settings.schema import SandboxSettings
+from ferrule.settings import SandboxSettings
 
 
 def ask(question: Question) -> Answer:

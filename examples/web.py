@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from ferrule import Answer, Question, Session
-from ferrule.agent.events import AgentEvent
+from ferrule.agent import AgentEvent
 from ferrule.models.cues import calls, said
 from ferrule.models.recorder import Scripted
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ferrule.core.errors import ConfigError
+from ferrule.models import ModelError
 from ferrule.models.catalog import ELSEWHERE, check_key, choose, resolve_name
 from ferrule.models.hosts import find_host
-from ferrule.models.model import ModelError
-from ferrule.output.clean import clean
-from ferrule.settings.schema import load_settings
+from ferrule.output import clean
+from ferrule.settings import load_settings
 
 _REVIEW = """\
 Review the changes of this pull request. Read the files around them as far as you need. Name every bug, security hole

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from ferrule.core.face import Face
-from ferrule.dialects.dialect import COMING, FAMILIES, Dialect, load_dialect
+from ferrule.core.tool import Face
+from ferrule.dialects import COMING, FAMILIES, Dialect, load_dialect
 from ferrule.tools import BUILTIN
 
 PATH = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "catalog.md")

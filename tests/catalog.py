@@ -4,9 +4,9 @@ import functools
 from pathlib import Path
 from typing import Any
 
-from ferrule.dialects.dialect import load_dialect
+from ferrule.dialects import load_dialect
+from ferrule.registry import Registry
 from ferrule.registry.entry import Later
-from ferrule.registry.registry import Registry
 from ferrule.tools import BUILTIN, ON_REQUEST, load
 
 LOOKS = {name for name, tool in BUILTIN.items() if tool.planning} | {"recall"}

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ferrule.core.errors import ToolFailure
-from ferrule.core.subagents import Job, Subagent, Subagents, Worked
+from ferrule.core.services import Job, Subagent, Subagents, Worked
 from ferrule.core.tool import Context
 
 Plot = Callable[[Job], Worked | ToolFailure]

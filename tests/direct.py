@@ -9,7 +9,7 @@ from ferrule.core.tool import AnyTool
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.services import Services
-from ferrule.settings.schema import FileSettings, Settings
+from ferrule.settings import FileSettings, Settings
 from ferrule.system.threads import Threads
 
 if TYPE_CHECKING:

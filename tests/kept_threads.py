@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
+from ferrule.tools.threads import Item
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item
 
 PICTURE = "iVBORw0KGgoAAAANSUhEUg" * 50
 

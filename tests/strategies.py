@@ -5,7 +5,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ferrule.core.face import Face
+from ferrule.core.tool import Face
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
 """Any text that can be written as UTF-8."""

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from ferrule import Call, Engine
+from ferrule.core.call import ToolsChanged
 from ferrule.core.errors import ConfigError
-from ferrule.core.events import ToolsChanged
-from ferrule.core.subagents import Subagents
-from ferrule.hooks.hook import Hook
-from ferrule.settings.schema import McpServer, Permissions, Settings, Tools
+from ferrule.core.services import Subagents
+from ferrule.hooks import Hook
+from ferrule.settings import McpServer, Permissions, Settings, Tools
 from tests.gathering.world import World, names
 
 CALL = """
@@ -21,7 +21,7 @@ import sys
 from ferrule.cli.main import run
 
 code = run(["call", "Read", '{"path": "a.txt"}', "--workspace", sys.argv[1]])
-elsewhere = ("ferrule.sources", "ferrule.tools.skills.skills", "mcp.", "lupa.")
+elsewhere = ("ferrule.sources", "ferrule.tools.skills", "mcp.", "lupa.")
 print(code, [name for name in sys.modules if name.startswith(elsewhere)])
 """
 

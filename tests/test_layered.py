@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 from ferrule import Engine
 from ferrule.core.errors import ConfigError
 from ferrule.engine.build import layers_of, resolve_settings
-from ferrule.permissions.layers import project_files
-from ferrule.permissions.trust import Trust
+from ferrule.permissions.trust import Trust, project_files
+from ferrule.settings import Settings
 from ferrule.settings.layers import PROJECT_MAY, LayerFile, Name, leaves, list_settings, merge_layers, value_of
-from ferrule.settings.schema import Settings
 
 
 def together(**files: str):

@@ -12,7 +12,7 @@ from ferrule.files.journal import Journal
 from ferrule.files.transaction import Writer
 from ferrule.output.store import Store
 from ferrule.services import Services
-from ferrule.settings.schema import Settings
+from ferrule.settings import Settings
 
 ASKED = (Writer, Undo, Journal, Store, Guidance)
 

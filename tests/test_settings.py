@@ -7,7 +7,7 @@ import pytest
 
 from ferrule import Engine
 from ferrule.core.errors import ConfigError
-from ferrule.settings.schema import (
+from ferrule.settings import (
     FileSettings,
     LimitSettings,
     Output,

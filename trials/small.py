@@ -13,15 +13,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ferrule.agent.events import AgentEvent, Called, Ended, Spoke, Thought, TurnBegan, TurnEnded
-from ferrule.agent.limits import Limits
+from ferrule.agent import AgentEvent, Called, Ended, Limits, Spoke, Thought, TurnBegan, TurnEnded
 from ferrule.agent.session import Session
-from ferrule.core.events import Done
+from ferrule.core.call import Done
+from ferrule.models import Model, RetryNotice
 from ferrule.models.catalog import load_model
-from ferrule.models.model import Model, RetryNotice
 from ferrule.permissions.ask import Everybody
-from ferrule.settings.schema import Settings
-from ferrule.wire.turn import Delta, ModelRequest
+from ferrule.settings import Settings
+from ferrule.wire import Delta, ModelRequest
 from trials.trial import Place, Row, Trial
 
 GOAL = 12

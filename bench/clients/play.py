@@ -22,7 +22,7 @@ from bench.clients.script import ABSENT, CHILD, FILES, HOOKED, Turn, turns
 from bench.clients.speech import EndedError, Lines, Said, Talk
 from bench.proxy.talk import IMAGE
 from bench.proxy.upstream import serving
-from ferrule.serve.proxy.programs import start_of
+from ferrule.serve.proxy.server import start_of
 
 KEY = "sk-a-key-of-the-upstream"
 MODELS = {

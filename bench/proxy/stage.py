@@ -16,10 +16,9 @@ from bench.proxy.talk import APIS, Ask
 from bench.proxy.upstream import Got, Play, Upstream, serving
 from ferrule.serve.proxy.exchange import Shop
 from ferrule.serve.proxy.records import RequestRecords
-from ferrule.serve.proxy.routes import Routes
 from ferrule.serve.proxy.server import serve_proxy
-from ferrule.serve.proxy.upstreams import Upstreams
-from ferrule.settings.schema import ModelHost, Models, ProxySettings, Settings
+from ferrule.serve.proxy.upstreams import Routes, Upstreams
+from ferrule.settings import ModelHost, Models, ProxySettings, Settings
 
 TOKEN = "the-token-of-the-table"  # a loopback server of this process
 HOSTS = {

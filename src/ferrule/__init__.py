@@ -4,85 +4,85 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ferrule.agent import Limits
     from ferrule.agent.attachments import attach
-    from ferrule.agent.limits import Limits
     from ferrule.agent.session import Session
+    from ferrule.core import __version__
     from ferrule.core.access import EVERYTHING, Access
-    from ferrule.core.call import Call, Failure, Reply
-    from ferrule.core.content import Document, Image, Text
-    from ferrule.core.errors import ConfigError, Denied, FerruleError, ToolFailure
-    from ferrule.core.events import (
+    from ferrule.core.call import (
         Blocked,
+        Call,
         Done,
         Event,
+        Failure,
         FileEdit,
         Prepared,
         Progress,
+        Reply,
         Reported,
         Started,
         TodosChanged,
         ToolsChanged,
     )
-    from ferrule.core.face import Face
-    from ferrule.core.tool import Context, Tool
-    from ferrule.core.version import __version__
+    from ferrule.core.content import Document, Image, Text
+    from ferrule.core.errors import ConfigError, Denied, FerruleError, ToolFailure
+    from ferrule.core.tool import Context, Face, Tool
+    from ferrule.dialects import Dialect, pick
     from ferrule.dialects.claude import claude_code_definition, is_claude_code_tool
-    from ferrule.dialects.dialect import Dialect, pick
-    from ferrule.engine.engine import Engine
+    from ferrule.engine import Engine
     from ferrule.engine.sync import SyncEngine
-    from ferrule.hooks.hook import Hook
-    from ferrule.models.model import ModelError
+    from ferrule.hooks import Hook
+    from ferrule.models import ModelError
+    from ferrule.permissions import Decision, ModeConfig
     from ferrule.permissions.ask import Answer, Question
-    from ferrule.permissions.decision import Decision
-    from ferrule.permissions.toolset import ModeConfig
-    from ferrule.settings.schema import Settings
-    from ferrule.sources.function import tool
+    from ferrule.settings import Settings
+    from ferrule.sources import tool
 
 
 _HOMES = {
     "EVERYTHING": "core.access",
     "Access": "core.access",
     "Answer": "permissions.ask",
-    "Blocked": "core.events",
+    "Blocked": "core.call",
     "Call": "core.call",
     "ConfigError": "core.errors",
     "Context": "core.tool",
-    "Decision": "permissions.decision",
+    "Decision": "permissions",
     "Denied": "core.errors",
-    "Dialect": "dialects.dialect",
+    "Dialect": "dialects",
     "Document": "core.content",
-    "Done": "core.events",
-    "Engine": "engine.engine",
-    "Event": "core.events",
-    "Face": "core.face",
+    "Done": "core.call",
+    "Engine": "engine",
+    "Event": "core.call",
+    "Face": "core.tool",
     "Failure": "core.call",
     "FerruleError": "core.errors",
-    "FileEdit": "core.events",
-    "Hook": "hooks.hook",
+    "FileEdit": "core.call",
+    "Hook": "hooks",
     "Image": "core.content",
-    "Limits": "agent.limits",
-    "ModeConfig": "permissions.toolset",
-    "ModelError": "models.model",
-    "Prepared": "core.events",
-    "Progress": "core.events",
+    "Limits": "agent",
+    "ModeConfig": "permissions",
+    "ModelError": "models",
+    "Prepared": "core.call",
+    "Progress": "core.call",
     "Question": "permissions.ask",
     "Reply": "core.call",
-    "Reported": "core.events",
+    "Reported": "core.call",
     "Session": "agent.session",
-    "Settings": "settings.schema",
-    "Started": "core.events",
+    "Settings": "settings",
+    "Started": "core.call",
     "SyncEngine": "engine.sync",
     "Text": "core.content",
-    "TodosChanged": "core.events",
+    "TodosChanged": "core.call",
     "Tool": "core.tool",
     "ToolFailure": "core.errors",
-    "ToolsChanged": "core.events",
-    "__version__": "core.version",
+    "ToolsChanged": "core.call",
+    "__version__": "core",
     "attach": "agent.attachments",
     "claude_code_definition": "dialects.claude",
     "is_claude_code_tool": "dialects.claude",
-    "pick": "dialects.dialect",
-    "tool": "sources.function",
+    "pick": "dialects",
+    "tool": "sources",
 }
 
 __all__ = [

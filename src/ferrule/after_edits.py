@@ -9,11 +9,10 @@ import msgspec
 
 from ferrule.context import CallContext
 from ferrule.core.access import UNKNOWN
-from ferrule.core.call import Reply
-from ferrule.core.events import Done, Event
+from ferrule.core.call import Done, Event, Reply
 from ferrule.files.jail import Jail
 from ferrule.flow import stop
-from ferrule.output.clean import clean
+from ferrule.output import clean
 from ferrule.tools.lsp.diagnostics import FilesSnapshot, Noticing
 from ferrule.tools.lsp.servers import LanguageServers
 

@@ -8,20 +8,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from ferrule.core.access import Access
-from ferrule.core.call import Call
+from ferrule.core.call import Call, Event, Progress
 from ferrule.core.errors import FerruleError
-from ferrule.core.events import Event, Progress
 from ferrule.core.tool import Preview
 from ferrule.files.jail import Jail
 from ferrule.files.ledger import Ledger
-from ferrule.output.clean import clean
+from ferrule.output import clean
 from ferrule.services import Services
 from ferrule.system.threads import Threads
 
 if TYPE_CHECKING:
-    from ferrule.core.call import Changes, Stop
-    from ferrule.core.events import Done
-    from ferrule.core.face import Face
+    from ferrule.core.call import Changes, Done, Stop
+    from ferrule.core.tool import Face
     from ferrule.system.highlights import OutputHighlights
 
 

@@ -17,28 +17,39 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from ferrule.arguments.arguments import Arguments
+from ferrule.arguments.schema import Arguments
 from ferrule.call_checkpoint import CallCheckpoints
 from ferrule.context import CallContext
 from ferrule.core.access import Access, check_touches
-from ferrule.core.call import Call, Failure, Reply, Status, Stop, result_text
+from ferrule.core.call import (
+    Blocked,
+    Call,
+    Done,
+    Event,
+    Failure,
+    FileEdit,
+    Prepared,
+    Reply,
+    Started,
+    Status,
+    Stop,
+    result_text,
+)
 from ferrule.core.errors import BadArguments, Denied, ToolFailure, UnknownTool
-from ferrule.core.events import Blocked, Done, Event, FileEdit, Prepared, Started
-from ferrule.core.face import Face
-from ferrule.core.tool import AnyTool, Args, Preview
+from ferrule.core.tool import AnyTool, Args, Face, Preview
 from ferrule.execute import Repeats, ToolRunner
 from ferrule.files.jail import Jail
+from ferrule.output import clean, clean_value
 from ferrule.output.bounds import BoundedResult, OutputLimiter
-from ferrule.output.clean import clean, clean_value
-from ferrule.permissions.decision import Case
+from ferrule.permissions import Case
 from ferrule.permissions.gate import Admitted, Gate, Previewing
-from ferrule.registry.registry import Registry
+from ferrule.registry import Registry
 from ferrule.schedule import Scheduler, Ticket
 
 if TYPE_CHECKING:
     from ferrule.after_edits import Notices
-    from ferrule.core.elsewhere import Mixed
-    from ferrule.hooks.protocol import CallHooks, HookOutcome
+    from ferrule.core.services import Mixed
+    from ferrule.hooks import CallHooks, HookOutcome
 
 
 _log = logging.getLogger("ferrule")
@@ -239,7 +250,7 @@ class Flow:
 
     async def _tell(self, hooks: "CallHooks", calls: Sequence[Call]) -> "list[HookOutcome]":
         """Every call as the hooks leave it. None is looked at before all are told: the order stays the model's."""
-        from ferrule.hooks.protocol import read_outcome  # for sessions with hooks
+        from ferrule.hooks import read_outcome  # for sessions with hooks
 
         tasks = [asyncio.create_task(hooks.before(call)) for call in calls]
         self._running.update(tasks)
@@ -320,7 +331,7 @@ class Flow:
         except BadArguments as error:
             if not is_unseen or face is None:
                 return Unready(ctx, face, error)
-            from ferrule.registry.names import not_loaded  # only a mistake pays for it
+            from ferrule.registry.foreign import not_loaded  # only a mistake pays for it
 
             # Who has never seen the parameters is told them with what is wrong.
             return Unready(ctx, face, not_loaded(call.name, face, str(error)))

@@ -10,7 +10,7 @@ from ferrule.core.access import within
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.ledger import Ledger
-from ferrule.settings.schema import Settings
+from ferrule.settings import Settings
 from ferrule.system.folder import BY_DESCRIPTOR
 from ferrule.system.threads import Threads
 
@@ -18,15 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ferrule.checkpoints.checkpoint import Checkpoints
-    from ferrule.checkpoints.rewind import History
-    from ferrule.checkpoints.undo import Undo
+    from ferrule.checkpoints.undo import History, Undo
     from ferrule.files.guidance import Guidance
     from ferrule.files.journal import Journal
     from ferrule.output.store import Store
     from ferrule.sandbox.confinement import Confinement
     from ferrule.sandbox.web_address import Inside
     from ferrule.tools.plan import Steps
-    from ferrule.tools.web.conversation_addresses import Addresses
+    from ferrule.tools.web import Addresses
 
 
 S = TypeVar("S")
@@ -246,7 +245,7 @@ class Services:
         return self.confinement().inside() if "Confinement" in self._made else None
 
     def _make_addresses(self) -> object:
-        from ferrule.tools.web.conversation_addresses import Addresses  # for sessions that look at the web
+        from ferrule.tools.web import Addresses  # for sessions that look at the web
 
         return Addresses()
 
@@ -294,12 +293,12 @@ class Services:
         return Restorer(self._jail, self.journal(), self.checkpoints())
 
     def _make_history(self) -> object:
-        from ferrule.checkpoints.rewind import History  # for sessions that go back
+        from ferrule.checkpoints.undo import History  # for sessions that go back
 
         return History(self.journal(), self._one("Restorer"), self.checkpoints())
 
     def _make_roster(self) -> object:
-        from ferrule.system.roster import Roster  # for sessions that run commands
+        from ferrule.system.tree import Roster  # for sessions that run commands
 
         return Roster(os.path.join(self._state, "processes"))
 
@@ -343,13 +342,13 @@ class Services:
         return Undo(self.journal(), self._one("Writer"), restorer)
 
     def _make_variables(self) -> object:
-        from ferrule.sandbox.search_path import Variables  # for sessions that run commands
+        from ferrule.system.environment import Variables  # for sessions that run commands
 
         return Variables()
 
     def _make_writer(self) -> object:
         from ferrule.files.transaction import Writer
-        from ferrule.system.locks import Locks  # for sessions that write
+        from ferrule.system.folder import Locks  # for sessions that write
 
         return Writer(self._jail, self.journal(), Locks(os.path.join(self._state, "locks")))
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from ferrule.core.errors import ConfigError
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.permissions.decision import Standing, parse_mode, tighten_mode
-from ferrule.permissions.layers import (
+from ferrule.permissions import Standing, parse_mode, tighten_mode
+from ferrule.permissions.policy import Policy, Unasked
+from ferrule.permissions.trust import (
     RuleContext,
     allow_rules,
     deny_rules,
@@ -20,18 +21,14 @@ from ferrule.permissions.layers import (
     project_files,
     read_rules,
 )
-from ferrule.permissions.policy import Policy
-from ferrule.permissions.unasked import Unasked
-from ferrule.registry.registry import Registry
+from ferrule.registry import Registry
 from ferrule.services import Services
-from ferrule.settings.schema import Settings, managed_path
+from ferrule.settings import Settings, managed_path
 
 if TYPE_CHECKING:
-    from ferrule.permissions.layers import RuleLayers
-    from ferrule.permissions.rules.rule import RuleSet
-    from ferrule.permissions.trust import Approved
-    from ferrule.registry.foreign import Family
-    from ferrule.registry.names import FamilyNames
+    from ferrule.permissions.rules import RuleSet
+    from ferrule.permissions.trust import Approved, RuleLayers
+    from ferrule.registry.foreign import Family, FamilyNames
 
 
 class SessionPolicy:
@@ -173,7 +170,7 @@ class SessionPolicy:
         services[Guard].denied = policy.is_denied
 
     def names(self) -> "FamilyNames":
-        from ferrule.registry.names import FamilyNames  # for sessions with rules
+        from ferrule.registry.foreign import FamilyNames  # for sessions with rules
 
         return FamilyNames(self._families, self._registry.canonical)
 

@@ -4,14 +4,13 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from ferrule.agent.events import AgentEvent, Called, Ended
+from ferrule.agent import AgentEvent, Called, Ended
 from ferrule.agent.session import Session
-from ferrule.core.call import Reply
+from ferrule.core.call import Done, Reply
 from ferrule.core.content import Text
-from ferrule.core.events import Done
 from ferrule.models.recorder import Line, Scripted
 from ferrule.permissions.ask import Everybody
-from ferrule.wire.turn import Result, Turn, Use
+from ferrule.wire import Result, Turn, Use
 
 
 class Stage:

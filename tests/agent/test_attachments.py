@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from ferrule.agent import Began, Steered
 from ferrule.agent.attachments import MOST_FILES, TEXT_BYTES, attach, prompt_parts, with_contents
-from ferrule.agent.events import Began, Steered
 from ferrule.agent.threads import as_text
 from ferrule.core.content import Document, Image, Text
 from ferrule.core.errors import ConfigError
-from ferrule.engine.engine import Engine
+from ferrule.engine import Engine
 from ferrule.models.catalog import about
 from ferrule.models.cues import Header, calls, said
 from ferrule.models.recorder import Scripted

@@ -11,22 +11,21 @@ import threading
 import msgspec
 import pytest
 
-from ferrule.agent.events import Began, Called, ChildBegan, ChildEnded, Warned
-from ferrule.agent.limits import Budget, Limits
+from ferrule.agent import Began, Budget, Called, ChildBegan, ChildEnded, Limits, Warned
 from ferrule.agent.prompt import facts, system_prompt
+from ferrule.core.call import Done
 from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
-from ferrule.core.events import Done
 from ferrule.core.services import Planning
 from ferrule.files.guidance import Guide
+from ferrule.models import Prices
 from ferrule.models.cues import Whom, calls, hangs, said
-from ferrule.models.model import Prices
 from ferrule.models.recorder import Scripted
+from ferrule.permissions import ModeConfig
 from ferrule.permissions.ask import Answer, CallbackAsker, Everybody, Nobody
-from ferrule.permissions.toolset import ModeConfig
+from ferrule.tools.threads import Item
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     ModelRequest,

@@ -6,14 +6,13 @@ import os
 
 import pytest
 
-from ferrule.agent.events import Began, Called, ChildBegan, ChildEnded, Ended, Spoke, TurnBegan
-from ferrule.agent.limits import Limits
+from ferrule.agent import Began, Called, ChildBegan, ChildEnded, Ended, Limits, Spoke, TurnBegan
 from ferrule.agent.subagents import model_name
-from ferrule.core.events import Done, Started
-from ferrule.core.subagents import Subagent
+from ferrule.core.call import Done, Started
+from ferrule.core.services import Subagent
 from ferrule.models.cues import calls, fails, hangs, said
 from ferrule.permissions.ask import Answer, CallbackAsker, Nobody
-from ferrule.wire.turn import Usage
+from ferrule.wire import Usage
 
 from .stage import Stage, check_valid, results, words
 from .test_loop import until

@@ -4,16 +4,16 @@ import re
 
 import pytest
 
+from ferrule.agent import Compacted, Warned
 from ferrule.agent.compaction import _cut
 from ferrule.agent.conversation import TurnHistory, tokens_of
-from ferrule.agent.events import Compacted, Warned
 from ferrule.core.content import Image, Text
+from ferrule.models import ModelError
 from ferrule.models.cues import Header, calls, fails, said
-from ferrule.models.model import ModelError
 from ferrule.models.recorder import Scripted
-from ferrule.permissions.toolset import ModeConfig
-from ferrule.settings.schema import Conversations, Settings
-from ferrule.wire.turn import ModelResponse, Result, Turn, Usage, Use
+from ferrule.permissions import ModeConfig
+from ferrule.settings import Conversations, Settings
+from ferrule.wire import ModelResponse, Result, Turn, Usage, Use
 
 from .stage import Stage, check_valid, results, words
 

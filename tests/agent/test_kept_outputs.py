@@ -7,10 +7,10 @@ import pytest
 
 from ferrule import Engine
 from ferrule.agent.session import Session
-from ferrule.dialects.dialect import FAMILIES
+from ferrule.dialects import FAMILIES
 from ferrule.models.cues import said
 from ferrule.models.recorder import Scripted
-from ferrule.serve.mcp.server import Outputs
+from ferrule.serve.mcp import Outputs
 
 LINES = 60_000
 HINT = re.compile(r"The full output is kept as (\w+): (.*)$", re.MULTILINE)

@@ -7,15 +7,14 @@ import sys
 
 import pytest
 
-from ferrule.agent.events import Began, Called, Calling, Ended, Retrying, Spoke, Steered, TurnBegan, TurnEnded
-from ferrule.agent.limits import Limits
+from ferrule.agent import Began, Called, Calling, Ended, Limits, Retrying, Spoke, Steered, TurnBegan, TurnEnded
+from ferrule.core.call import Prepared, Started
 from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
-from ferrule.core.events import Prepared, Started
 from ferrule.models.cues import Header, calls, fails, hangs, repeats, said
 from ferrule.models.recorder import Scripted
 from ferrule.permissions.ask import Answer, CallbackAsker, Nobody
-from ferrule.wire.turn import Usage
+from ferrule.wire import Usage
 
 from .stage import Stage, check_valid, results, words
 
@@ -292,7 +291,7 @@ async def test_steering_at_the_end_starts_another_turn(tmp_path):
     ],
 )
 async def test_a_limit_ends_the_run_with_every_call_answered(tmp_path, limits, reason):
-    from ferrule.models.model import Prices
+    from ferrule.models import Prices
 
     (tmp_path / "a.py").write_text("x\n")
     usage = Usage(100, 50)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ferrule.agent.events import Spoke, TurnEnded
+from ferrule.agent import Spoke, TurnEnded
 from ferrule.models.local import look
-from ferrule.permissions.toolset import ModeConfig
-from ferrule.wire.turn import ToolChoice
+from ferrule.permissions import ModeConfig
+from ferrule.wire import ToolChoice
 from tests.models.local_model import Pressed, held
 
 from .stage import Stage, check_valid, results, words

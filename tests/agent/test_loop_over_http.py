@@ -6,16 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
-from ferrule.agent.events import Retrying, Spoke
+from ferrule.agent import Retrying, Spoke
 from ferrule.models.cues import Cue, calls, said
 from ferrule.models.recorder import Scripted
+from ferrule.wire import ModelRequest, Turn, Usage
 from ferrule.wire.anthropic_stream import AnthropicWriter
 from ferrule.wire.gemini_stream import GeminiWriter
 from ferrule.wire.openai_chat_stream import ChatWriter
 from ferrule.wire.openai_responses_stream import ResponsesWriter
-from ferrule.wire.sse import text
-from ferrule.wire.stream import StreamWriter
-from ferrule.wire.turn import ModelRequest, Turn, Usage
+from ferrule.wire.stream import StreamWriter, text
 from tests.models.conftest import Asker, asker, server
 from tests.models.spoken import ANTHROPIC, CHAT, GEMINI, RESPONSES
 

@@ -6,14 +6,14 @@ import time
 import msgspec
 import pytest
 
-from ferrule.agent.events import Began, ChildBegan, ChildEnded, Compacted
+from ferrule.agent import Began, ChildBegan, ChildEnded, Compacted
+from ferrule.models import Prices
 from ferrule.models.cues import Header, calls, said
-from ferrule.models.model import Prices
 from ferrule.models.recorder import Scripted
-from ferrule.settings.schema import Conversations, Loop, Models, PlanMode, Settings
+from ferrule.settings import Conversations, Loop, Models, PlanMode, Settings
+from ferrule.tools.threads import Item
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item
-from ferrule.wire.turn import Result, Turn, Usage
+from ferrule.wire import Result, Turn, Usage
 from tests.cli.recordings import recording
 
 from .stage import Stage, results, words

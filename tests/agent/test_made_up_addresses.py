@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from ferrule import Call, Engine, Settings
-from ferrule.agent.events import Ended, Warned
-from ferrule.hooks.hook import Hook
+from ferrule.agent import Ended, Warned
+from ferrule.hooks import Hook
 from ferrule.models.cues import calls, said
 from ferrule.permissions.ask import Answer, Question
-from ferrule.settings.schema import Permissions, SandboxSettings, SearchSettings, WebSettings
+from ferrule.settings import Permissions, SandboxSettings, SearchSettings, WebSettings
 from tests.models.server import serving
 from tests.support.web.search.spoken import GUIDE, SEARXNG
 from tests.tools.web.pages import NAMES, Pages, Site, arm, moved, page

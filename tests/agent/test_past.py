@@ -7,9 +7,8 @@ from ferrule.agent.conversation import REWOUND, UNREWOUND, RewindStep
 from ferrule.agent.threads import resume
 from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
-from ferrule.tools.threads.thread import PROMPT, Item
-from ferrule.tools.threads.turns import messages
-from ferrule.wire.turn import Turn, Use
+from ferrule.tools.threads import PROMPT, Item, messages
+from ferrule.wire import Turn, Use
 
 from .stage import check_valid, words
 

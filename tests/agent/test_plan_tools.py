@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from ferrule.core.services import Planning
-from ferrule.dialects.dialect import FAMILIES
-from ferrule.engine.engine import Engine
+from ferrule.dialects import FAMILIES
+from ferrule.engine import Engine
 from ferrule.models.cues import calls, said
-from ferrule.permissions.toolset import ModeConfig
-from ferrule.wire.turn import ModelRequest
+from ferrule.permissions import ModeConfig
+from ferrule.wire import ModelRequest
 from tests.catalog import LOOKS
 
 from .stage import Stage

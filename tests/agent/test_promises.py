@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from ferrule.agent.progress import is_promise, without_numbers
+from ferrule.agent.request import is_promise, without_numbers
 from ferrule.models.cues import Header, calls, said
 from ferrule.models.recorder import Scripted
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from ferrule.agent.events import Compacted
+from ferrule.agent import Compacted
 from ferrule.models.cues import calls, said
 
 from .stage import Stage
@@ -71,7 +71,7 @@ async def test_an_unchanged_file_is_not_shown_twice_also_after_another_start(tmp
 
 KILLED = """
 import asyncio, os, signal, sys
-from ferrule.agent.events import Ended, TurnBegan
+from ferrule.agent import Ended, TurnBegan
 from ferrule.agent.session import Session
 from ferrule.models.cues import calls, said
 from ferrule.models.recorder import Scripted

@@ -2,10 +2,10 @@
 
 import pytest
 
-from ferrule.agent.limits import RepeatCounter
+from ferrule.agent import RepeatCounter
 from ferrule.core.content import Text
 from ferrule.models.cues import calls, said
-from ferrule.wire.turn import Result, Use
+from ferrule.wire import Result, Use
 
 from .stage import Stage
 

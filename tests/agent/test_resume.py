@@ -8,16 +8,16 @@ import sys
 import msgspec
 import pytest
 
+from ferrule.agent import Spoke, Warned
 from ferrule.agent.conversation import RESUMED
-from ferrule.agent.events import Spoke, Warned
 from ferrule.agent.threads import as_text, resume
 from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
-from ferrule.hooks.hook import Hook
+from ferrule.hooks import Hook
 from ferrule.models.cues import calls, hangs, said
+from ferrule.tools.threads import Item
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item
-from ferrule.wire.turn import Result, Turn, Usage, Use
+from ferrule.wire import Result, Turn, Usage, Use
 
 from .stage import Stage, check_valid, results, words
 from .test_loop import until
@@ -158,8 +158,8 @@ from ferrule.agent.session import Session
 from ferrule.models.cues import calls
 from ferrule.models.recorder import Scripted
 from ferrule.permissions.ask import Everybody
-from ferrule.agent.events import Called
-from ferrule.core.events import Started
+from ferrule.agent import Called
+from ferrule.core.call import Started
 
 def hear(event):
     if isinstance(event, Called) and isinstance(event.call, Started):

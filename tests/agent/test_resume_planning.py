@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from ferrule.agent.events import Warned
+from ferrule.agent import Warned
 from ferrule.core.services import Planning
 from ferrule.models.cues import calls, said
 from ferrule.permissions.ask import Answer, Question
-from ferrule.settings.schema import PlanMode, Settings
+from ferrule.settings import PlanMode, Settings
 
 from .stage import Stage
 

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from ferrule.agent.events import Spoke, Warned
+from ferrule.agent import Spoke, Warned
 from ferrule.core.errors import ConfigError
 from ferrule.files.journal import Journal
-from ferrule.hooks.hook import Hook
+from ferrule.hooks import Hook
 from ferrule.models.cues import calls, hangs, said
 
 from .stage import Stage, check_valid, words

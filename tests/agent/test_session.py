@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from ferrule import Access, Answer, ConfigError, Context, Dialect, Engine, Session, tool
-from ferrule.core.face import Face
+from ferrule.core.tool import Face
 from ferrule.engine.build import EngineOptions
 from ferrule.models.cues import calls, said
 from ferrule.models.recorder import Scripted

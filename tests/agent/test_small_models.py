@@ -6,7 +6,7 @@ from ferrule.agent.session import Session
 from ferrule.models.cues import Header, calls, said
 from ferrule.models.recorder import Line, Scripted
 from ferrule.permissions.ask import Everybody
-from ferrule.settings.schema import Settings
+from ferrule.settings import Settings
 
 from .stage import Stage, check_valid, words
 

@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.agent.events import Calling, Spoke
+from ferrule.agent import Calling, Spoke
 from ferrule.agent.text_calls import SpokenCalls
 from ferrule.core.content import Text
-from ferrule.engine.engine import Engine
+from ferrule.engine import Engine
 from ferrule.models.cues import said
 from ferrule.permissions.ask import Nobody
+from ferrule.wire import Result, Turn, Use, definition_of
 from ferrule.wire.text_calls import Holdback, find
-from ferrule.wire.turn import Result, Turn, Use
-from ferrule.wire.wire import definition_of
 
 from .stage import Stage, check_valid, words
 from .written_calls import FORMS, TOOLS, Case, cases

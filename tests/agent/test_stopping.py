@@ -8,18 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from ferrule.agent.events import Compacted, Ended, Warned
-from ferrule.agent.limits import Limits
+from ferrule.agent import Compacted, Ended, Limits, Warned
 from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
-from ferrule.hooks.hook import Hook
+from ferrule.hooks import Hook
+from ferrule.models import RetryNotice
 from ferrule.models.cues import Header, calls, hangs, said
-from ferrule.models.model import RetryNotice
 from ferrule.models.recorder import Scripted
 from ferrule.permissions.ask import Answer
-from ferrule.settings.schema import Loop, Settings
-from ferrule.wire.turn import ModelRequest, Turn, Use
-from ferrule.wire.wire import load_wire
+from ferrule.settings import Loop, Settings
+from ferrule.wire import ModelRequest, Turn, Use, load_wire
 from tests.descriptors import open_now
 
 from .stage import Stage, check_valid, results, words

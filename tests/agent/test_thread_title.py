@@ -11,9 +11,9 @@ from ferrule.agent.threads import tidy
 from ferrule.models.catalog import small_model
 from ferrule.models.cues import said
 from ferrule.models.recorder import Scripted
-from ferrule.settings.schema import Conversations, KnownModel, ModelHost, Models, Settings
+from ferrule.settings import Conversations, KnownModel, ModelHost, Models, Settings
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.wire.turn import Usage
+from ferrule.wire import Usage
 from tests.cli.recordings import recording as recorded_file
 
 from .stage import Stage

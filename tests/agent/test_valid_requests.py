@@ -17,10 +17,10 @@ from ferrule.models.catalog import about
 from ferrule.models.cues import Cue, Header, Spoken, calls, said
 from ferrule.models.hosts import find_host
 from ferrule.models.recorder import Scripted
-from ferrule.settings.schema import Models
+from ferrule.settings import Models
+from ferrule.tools.threads import Item
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item
-from ferrule.wire.turn import Definition, ModelRequest, Result, Thinking, Turn, Use
+from ferrule.wire import Definition, ModelRequest, Result, Thinking, Turn, Use
 from tests.wire.strict import STRICT
 
 from .stage import Stage

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ferrule.core.errors import UnknownTool
-from ferrule.dialects.dialect import load_dialect
+from ferrule.dialects import load_dialect
+from ferrule.registry import Registry
 from ferrule.registry.entry import Later
-from ferrule.registry.registry import Registry
 from ferrule.tools import BUILTIN, load
 
 from .project import ROOT, shown

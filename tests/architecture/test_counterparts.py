@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.dialects.dialect import COMING
+from ferrule.dialects import COMING
 
 from .project import ROOT
 

@@ -13,23 +13,22 @@ import pytest
 from scripts import catalog
 
 import ferrule
-from ferrule.cli import codes
+from ferrule.cli import show as codes
 from ferrule.cli.main import COMMANDS, cli
-from ferrule.core.face import WHOLE, Face
-from ferrule.dialects.dialect import COMING, FAMILIES, Dialect, load_dialect
-from ferrule.files.guard import PROTECTED
+from ferrule.core.tool import WHOLE, Face
+from ferrule.dialects import COMING, FAMILIES, Dialect, load_dialect
+from ferrule.files.guard import HOME, PROTECTED, READABLE, SECRET
 from ferrule.files.guidance import NAMES
-from ferrule.files.secrets import HOME, READABLE, SECRET
+from ferrule.permissions import MODES
 from ferrule.permissions.auto_allow import TABLE
-from ferrule.permissions.decision import MODES
-from ferrule.permissions.layers import PROJECT_FILES
 from ferrule.permissions.shell.tables import rows as program_rows
+from ferrule.permissions.trust import PROJECT_FILES
 from ferrule.sandbox.confinement import KEPT
 from ferrule.sandbox.profile import NAMES as SANDBOXES
-from ferrule.settings.schema import Settings
+from ferrule.settings import Settings
 from ferrule.tools import BUILTIN
 from ferrule.tools.files import format as formatters
-from ferrule.wire.wire import WIRES
+from ferrule.wire import WIRES
 
 from .project import PACKAGE, ROOT, links, modules, pages, python, shown
 

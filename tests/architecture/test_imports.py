@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.wire.wire import WIRES
+from ferrule.wire import WIRES
 
 from .project import PACKAGE, dotted, modules, python
 
@@ -83,12 +83,12 @@ def test_a_read_needs_little_of_the_standard_library_by_itself(tmp_path, call_re
 
 
 def test_the_table_of_wire_formats_loads_none_of_them(tmp_path):
-    assert set(WIRES.values()).isdisjoint(loaded("import ferrule.wire.wire", tmp_path))
+    assert set(WIRES.values()).isdisjoint(loaded("import ferrule.wire", tmp_path))
 
 
 @pytest.mark.parametrize("name", WIRES)
 def test_a_wire_format_loads_no_other_one_and_no_stream(name, tmp_path):
-    found = loaded(f"from ferrule.wire.wire import load_wire; load_wire({name!r})", tmp_path)
+    found = loaded(f"from ferrule.wire import load_wire; load_wire({name!r})", tmp_path)
 
     assert set(WIRES.values()) & set(found) == {WIRES[name]}
     assert not any(one.endswith((".reader", ".stream", ".writer")) for one in found if one.startswith("ferrule.wire"))

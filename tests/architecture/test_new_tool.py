@@ -24,8 +24,8 @@ import ferrule
 from ferrule import Engine
 from ferrule.core.call import Call
 from ferrule.core.services import Planning
-from ferrule.serve.mcp.server import ToolListCache
-from ferrule.settings.schema import Permissions, Settings
+from ferrule.serve.mcp import ToolListCache
+from ferrule.settings import Permissions, Settings
 
 assert ferrule.__file__.startswith(package), ferrule.__file__
 asked = []

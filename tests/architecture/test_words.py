@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from ferrule.core.face import Face
-from ferrule.dialects.dialect import COMING, FAMILIES, load_dialect, schemas, words
+from ferrule.core.tool import Face
+from ferrule.dialects import COMING, FAMILIES, load_dialect, schemas, words
 from ferrule.tools import BUILTIN, load
 
 from .project import PACKAGE

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.arguments.coerce import Coerced, coerce
-from ferrule.arguments.schema import judge, judge_parts
+from ferrule.arguments.schema import Coerced, coerce, judge, judge_parts
 from ferrule.core.errors import ConfigError
 from tests.arguments.strategies import NAMES, SCHEMAS, VALUES, same
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.arguments.arguments import Arguments
+from ferrule.arguments.schema import Arguments
 from ferrule.core.errors import BadArguments
 from ferrule.core.tool import Raw
 from ferrule.registry.entry import plain_face

@@ -3,8 +3,8 @@
 import pytest
 from tests.cli.recordings import recording
 
-from ferrule.cli.chat import _SessionOpener, command
 from ferrule.cli.run import command as run_command
+from ferrule.cli.talk.command import _SessionOpener, command
 from ferrule.cli.talk.commands import SessionRestart
 from ferrule.permissions.ask import Nobody
 

@@ -12,8 +12,8 @@ import pytest
 import ferrule.cli.tools
 from ferrule import Engine
 from ferrule.cli.main import cli, run
-from ferrule.core.subagents import Subagents
-from ferrule.dialects.dialect import FAMILIES
+from ferrule.core.services import Subagents
+from ferrule.dialects import FAMILIES
 
 
 @pytest.fixture

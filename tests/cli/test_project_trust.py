@@ -8,10 +8,9 @@ import pytest
 from tests.cli.talk.typing_front import Typing
 from tests.cli.test_chat_tmux import answer_when_quiet, script
 
-from ferrule.cli.project_trust import TrustItem, ask_trust, find_trust_items, kinds, wide_warning
-from ferrule.permissions.layers import project_files
-from ferrule.permissions.trust import code_files
-from ferrule.settings.schema import state_folder
+from ferrule.cli.talk.command import TrustItem, ask_trust, find_trust_items, kinds, wide_warning
+from ferrule.permissions.trust import code_files, project_files
+from ferrule.settings import state_folder
 
 CLAUDE = {
     "hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "./guard.sh"}]}]},

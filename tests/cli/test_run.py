@@ -17,9 +17,9 @@ from tests.cli.recordings import FERRULE, lines_of, lives, recording, start, unt
 from ferrule.agent.threads import resume
 from ferrule.cli.main import run
 from ferrule.models.cues import calls, fails, hangs, read, repeats, said
+from ferrule.tools.threads import Item
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item
-from ferrule.wire.turn import Usage
+from ferrule.wire import Usage
 
 READ = ("Read", {"file_path": "${workspace}/a.py"})
 LONG = said("And so on", reason="length")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.agent.stage import Stage
 
-from ferrule.agent.events import (
+from ferrule.agent import (
     Began,
     Called,
     ChildBegan,
@@ -22,13 +22,13 @@ from ferrule.agent.events import (
     Warned,
 )
 from ferrule.cli.stream_json import StreamJson, line_of
+from ferrule.core.call import Reported
 from ferrule.core.content import Text
-from ferrule.core.events import Reported
+from ferrule.models import Prices
 from ferrule.models.cues import Header, calls, repeats, said
-from ferrule.models.model import Prices
 from ferrule.models.recorder import Scripted
 from ferrule.permissions.ask import Nobody
-from ferrule.wire.turn import ModelResponse, Usage, Use
+from ferrule.wire import ModelResponse, Usage, Use
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 LINES = {

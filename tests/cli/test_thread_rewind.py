@@ -10,7 +10,7 @@ from tests.cli.talk.terminals import Pty
 from ferrule.agent.session import Claim
 from ferrule.cli.main import run
 from ferrule.models.cues import calls, said
-from ferrule.settings.schema import state_folder
+from ferrule.settings import state_folder
 
 
 def write(name, content):

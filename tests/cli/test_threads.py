@@ -19,10 +19,10 @@ from tests.kept_threads import text as said
 
 from ferrule.agent.session import Claim
 from ferrule.cli.main import run
-from ferrule.settings.schema import state_folder
+from ferrule.settings import state_folder
+from ferrule.tools.threads import Item
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item
-from ferrule.tools.todos.store import TodoChange, Todos
+from ferrule.tools.todos import TodoChange, Todos
 
 ID = "T-5928a90d-d53b-488f-a829-4e36442142ee"
 LIKE = "T-5928a90d-ffff-488f-a829-4e36442142ee"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.cli.recordings import recording
 from tests.cli.talk.terminals import Pty
 
-from ferrule.agent.events import (
+from ferrule.agent import (
     Began,
     Called,
     ChildBegan,
@@ -25,11 +25,10 @@ from ferrule.agent.events import (
     Warned,
 )
 from ferrule.cli.render import TranscriptPrinter, cut, seconds, width
-from ferrule.core.call import Failure, Reply
+from ferrule.core.call import Done, Failure, Prepared, Reply, Reported
 from ferrule.core.content import Text
-from ferrule.core.events import Done, Prepared, Reported
 from ferrule.models.cues import calls, said
-from ferrule.wire.turn import ModelResponse, Usage
+from ferrule.wire import ModelResponse, Usage
 
 T = "T-11111111-2222-3333-4444-555555555555"
 BEGAN = Began(thread=T, prompt="x", model="m", dialect="claude", cwd="/home/me/it", tools=(), permission_mode="default")

@@ -13,7 +13,7 @@ import pytest
 
 from ferrule.cli.main import run
 from ferrule.cli.tools import arguments, split_args, use_command
-from ferrule.sources.toolbox.toolbox import LANGUAGES
+from ferrule.sources.toolbox import LANGUAGES
 
 FAILS = '#!/bin/sh\n[ $TOOLBOX_ACTION = describe ] && echo "description: Fails." || { echo no >&2; exit 7; }\n'
 

@@ -10,19 +10,22 @@ from ferrule.hooks import hooks as command
 from ferrule.hooks import hooks as variables
 from ferrule.permissions.trust import SKILLS, TOOLBOXES, TOOLS, Trust, code_files
 from ferrule.registry import dynamic, search
-from ferrule.serve.mcp import http, questions, stdio
+from ferrule.serve.mcp import client as questions
+from ferrule.serve.mcp import http, stdio
+from ferrule.settings import Settings, state_folder
 from ferrule.settings.layers import PROJECT_MAY
-from ferrule.settings.schema import Settings, state_folder
-from ferrule.sources.custom import lua
-from ferrule.sources.custom import lua as sandbox
-from ferrule.sources.mcp import config, connection, quarantine, server, servers
+from ferrule.sources import mcp as server
+from ferrule.sources import toolbox
+from ferrule.sources.custom import module as lua
+from ferrule.sources.custom import module as sandbox
+from ferrule.sources.mcp import config, connection, servers
 from ferrule.sources.mcp import config as places
-from ferrule.sources.toolbox import tool, toolbox
+from ferrule.sources.mcp import results as quarantine
+from ferrule.sources.toolbox import tool
 from ferrule.sources.toolbox import tool as description
-from ferrule.tools import meta
-from ferrule.tools.skills import skills
-from ferrule.tools.skills import skills as one_skill
-from ferrule.tools.skills import skills as skill_catalog
+from ferrule.tools import meta, skills
+from ferrule.tools import skills as one_skill
+from ferrule.tools import skills as skill_catalog
 from ferrule.tools.skills import text as skill_text
 from ferrule.tools.skills import tool as output
 from ferrule.tools.skills import tool as skill
@@ -46,7 +49,7 @@ async def test_programs_in_a_projects_bin_are_no_tools(tmp_path: Path):
         pytest.param("mcp", "{:,} tools at most; a description", quarantine.MOST_TOOLS, id="mcp-tools"),
         pytest.param("mcp", "larger than {} KiB", quarantine._SCHEMA_BYTES >> 10, id="mcp-schema"),
         pytest.param("mcp", "{} levels", quarantine._DEPTH, id="mcp-depth"),
-        pytest.param("mcp", "cut after {:,} characters", quarantine._WORDS_CHARS, id="mcp-words"),
+        pytest.param("mcp", "cut after {:,} characters", quarantine._TOOL_WORDS_CHARS, id="mcp-words"),
         pytest.param("mcp", "{} servers at most", config._MOST_SERVERS, id="mcp-servers"),
         pytest.param("mcp", "A file has {} MiB", places._MOST_BYTES >> 20, id="mcp-file"),
         pytest.param("mcp", "longer than {} characters", server.MOST_CHARS, id="mcp-name"),

@@ -7,7 +7,7 @@ import pytest
 
 from ferrule import Access, Call, Engine, Question, tool
 from ferrule.core.access import EVERYTHING
-from ferrule.core.events import Done, Event, Started
+from ferrule.core.call import Done, Event, Started
 from ferrule.schedule import batches
 from ferrule.system import run
 from ferrule.system.child import ChildProcess

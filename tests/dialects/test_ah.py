@@ -22,9 +22,9 @@ from ferrule import Call, Engine
 from ferrule.arguments.schema import Schema
 from ferrule.core.content import CommandResult, Created, Edited, FileText, Picture
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.face import Ends, Face
-from ferrule.dialects.dialect import load_dialect
-from ferrule.output.shorten import shorten
+from ferrule.core.tool import Ends, Face
+from ferrule.dialects import load_dialect
+from ferrule.output.bounds import shorten
 
 FACES = {face.name: face for face in load_dialect("ah").faces}
 EACH = pytest.mark.parametrize("face", [pytest.param(face, id=name) for name, face in FACES.items()])

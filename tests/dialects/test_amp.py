@@ -15,7 +15,7 @@ from tests.strategies import paths, texts, wild_paths
 from ferrule.arguments.schema import Schema
 from ferrule.core.content import CommandResult, Created, Edited, FileText, FolderListing, Hit, Hits, PathPage, Picture
 from ferrule.core.errors import ToolFailure
-from ferrule.core.face import GENERAL_LIMIT_BYTES, Face
+from ferrule.core.tool import GENERAL_LIMIT_BYTES, Face
 from ferrule.dialects import amp as says
 from ferrule.dialects.amp import dialect as amp
 

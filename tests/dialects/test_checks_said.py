@@ -1,8 +1,8 @@
 """How checks read: a line that sums up, a row for each, and below what is wrong with those that did not pass."""
 
-from ferrule.dialects.amp.reports import check_report, format_problem, row
-from ferrule.tools.checks.outcomes import Check, Checked, CheckRun
-from ferrule.tools.lsp.outcomes import Problem
+from ferrule.dialects.amp import check_report, format_problem, row
+from ferrule.tools.checks import Check, Checked, CheckRun
+from ferrule.tools.lsp import Problem
 
 MYPY = Check("mypy", "types", "mypy .", "/w", "pyproject.toml")
 

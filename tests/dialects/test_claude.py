@@ -27,8 +27,8 @@ from ferrule.core.content import (
     Planned,
 )
 from ferrule.core.errors import ToolFailure
-from ferrule.core.face import Face, Middle
-from ferrule.dialects.dialect import COMING, load_dialect
+from ferrule.core.tool import Face, Middle
+from ferrule.dialects import COMING, load_dialect
 from ferrule.tools import BUILTIN
 
 CLAUDE = load_dialect("claude")

@@ -28,8 +28,8 @@ from ferrule.core.content import (
     Planned,
 )
 from ferrule.core.errors import BadArguments
-from ferrule.core.face import Face, Middle
-from ferrule.dialects.dialect import COMING, load_dialect
+from ferrule.core.tool import Face, Middle
+from ferrule.dialects import COMING, load_dialect
 from ferrule.tools import BUILTIN
 
 CODEX = load_dialect("codex")

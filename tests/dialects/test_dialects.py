@@ -13,10 +13,10 @@ from tests.strategies import advertised_arguments, texts
 from ferrule import Engine
 from ferrule.arguments.schema import Schema
 from ferrule.core.errors import BadArguments, ConfigError, ToolFailure
-from ferrule.core.face import Face
-from ferrule.core.subagents import Subagents
-from ferrule.dialects.dialect import COMING, FAMILIES, Dialect, load_dialect
-from ferrule.settings.schema import LibrarianRepository, Settings
+from ferrule.core.services import Subagents
+from ferrule.core.tool import Face
+from ferrule.dialects import COMING, FAMILIES, Dialect, load_dialect
+from ferrule.settings import LibrarianRepository, Settings
 from ferrule.tools import BUILTIN, ON_REQUEST, load
 
 DIALECTS = [load_dialect(name) for name in sorted(FAMILIES)]

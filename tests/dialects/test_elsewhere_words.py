@@ -5,16 +5,8 @@ from typing import Any
 import pytest
 
 from ferrule.core.content import Picture
-from ferrule.core.elsewhere import (
-    McpContent,
-    Mixed,
-    ServerResource,
-    ServerResources,
-    SkillLoaded,
-    ToolFound,
-    ToolsFound,
-)
-from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.core.services import McpContent, Mixed, ServerResource, ServerResources, SkillLoaded, ToolFound, ToolsFound
+from ferrule.dialects import FAMILIES, load_dialect
 
 BARE = SkillLoaded("review", "", "Read it twice.")
 FULL = SkillLoaded("review", "/s/review", "Read it twice.", ("tb__lint",), ("Bash(lint *)",), ("notes.md", "data/"))

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from ferrule import Engine
-from ferrule.dialects.dialect import FAMILIES
+from ferrule.dialects import FAMILIES
 from ferrule.permissions.ask import Everybody
-from ferrule.settings.schema import SandboxSettings, Settings
+from ferrule.settings import SandboxSettings, Settings
 
 COMMANDS = {
     "amp": ("Bash", "cmd"),

@@ -23,8 +23,8 @@ from ferrule.core.content import (
     Step,
 )
 from ferrule.core.errors import ToolFailure
-from ferrule.core.face import Face, LineLimit
-from ferrule.dialects.dialect import COMING, load_dialect
+from ferrule.core.tool import Face, LineLimit
+from ferrule.dialects import COMING, load_dialect
 from ferrule.tools import BUILTIN
 
 FACES = {face.name: face for face in load_dialect("opencode").faces}

@@ -21,8 +21,8 @@ from ferrule.core.content import (
     PathPage,
 )
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.face import Face, LineLimit
-from ferrule.dialects.dialect import load_dialect
+from ferrule.core.tool import Face, LineLimit
+from ferrule.dialects import load_dialect
 
 FACES = {face.name: face for face in load_dialect("pi").faces}
 

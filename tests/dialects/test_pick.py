@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule import ConfigError, Engine, Settings, pick
-from ferrule.dialects.dialect import FAMILIES, SMALLEST
+from ferrule.dialects import FAMILIES, SMALLEST
 
 
 @pytest.mark.parametrize(

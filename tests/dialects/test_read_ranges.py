@@ -5,7 +5,7 @@ import re
 import pytest
 
 from ferrule import Engine
-from ferrule.dialects.dialect import FAMILIES
+from ferrule.dialects import FAMILIES
 
 LINES = 7_000
 SHOWN = re.compile(r"\bL(\d+)\b")

@@ -13,8 +13,8 @@ from tests.patches import codex_patch, is_sayable
 
 from ferrule import Call, Engine
 from ferrule.core.call import Reply
-from ferrule.core.face import Face
-from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.core.tool import Face
+from ferrule.dialects import FAMILIES, load_dialect
 from ferrule.files.text import parse
 
 NAME = "file.txt"

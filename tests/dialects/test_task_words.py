@@ -6,8 +6,8 @@ import pytest
 
 from ferrule.core.content import CommandResult
 from ferrule.core.errors import BadArguments
-from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.tools.shell.outcomes import Left, Permitted, TaskList, TaskRead, TaskSeen, TaskStopped
+from ferrule.dialects import FAMILIES, load_dialect
+from ferrule.tools.shell import Left, Permitted, TaskList, TaskRead, TaskSeen, TaskStopped
 
 FACES = {(name, face.name): face for name in FAMILIES for face in load_dialect(name).faces}
 RUNS = TaskSeen("bq7k2m", 3, 4711, "npm run dev", "/w", "running", output="ready\n", took=1.5, total_chars=6)

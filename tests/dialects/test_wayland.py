@@ -16,8 +16,8 @@ from ferrule import Call, Engine
 from ferrule.arguments.schema import Schema
 from ferrule.core.content import CommandResult, Created, Edited, FileText, Hit, Hits, PathPage, Picture, Unread
 from ferrule.core.errors import ToolFailure
-from ferrule.core.face import Face, Middle
-from ferrule.dialects.dialect import load_dialect
+from ferrule.core.tool import Face, Middle
+from ferrule.dialects import load_dialect
 from ferrule.tools import BUILTIN
 
 FACES = {face.name: face for face in load_dialect("wayland").faces}

@@ -6,9 +6,9 @@ import shlex
 import sys
 import threading
 
-from ferrule.hooks.hook import Hook
+from ferrule.hooks import Hook
 from ferrule.hooks.hooks import Hooks
-from ferrule.system.roster import Roster
+from ferrule.system.tree import Roster
 
 LIMIT_SECONDS = 60
 

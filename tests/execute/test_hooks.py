@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ferrule.hooks.hook import After, Hook, HookVerdict
+from ferrule.hooks import After, Hook, HookVerdict
 from ferrule.hooks.read import from_claude
 
 from .hooking import LIMIT_SECONDS, Desk

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.hooks import EVENTS
 from ferrule.hooks.answer import TEXT_CHARS, HookAnswer, failure, from_exit, from_object
-from ferrule.hooks.hook import EVENTS
 
 WHO = "The hook"
 NO_REASON = "A hook refused this and gave no reason."

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ferrule.hooks.hook import After, Hook, HookVerdict
+from ferrule.hooks import After, Hook, HookVerdict
 from ferrule.system import tree
 from tests.support.test_process import children, descriptors, living
 

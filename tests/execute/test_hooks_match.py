@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.hooks.hook import BadMatcher, check, covers
+from ferrule.hooks import BadMatcher, check, covers
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
-from ferrule.hooks.hook import EVENTS, Hook
+from ferrule.hooks import EVENTS, Hook
 from ferrule.hooks.read import HookSet, from_claude, from_program, from_settings, together
-from ferrule.settings.schema import HookSetting, decode_settings
+from ferrule.settings import HookSetting, decode_settings
 
 FILE = "settings.json"
 

@@ -11,7 +11,7 @@ import pytest
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Args, Context, Tool
 from ferrule.execute import ToolRunner
-from ferrule.settings.schema import LimitSettings
+from ferrule.settings import LimitSettings
 
 LIMIT_SECONDS = 10
 SHORT = 0.05

@@ -8,7 +8,7 @@ from ferrule.checkpoints.undo import Undo
 from ferrule.files.jail import Jail
 from ferrule.files.journal import Journal
 from ferrule.files.transaction import Contents, TransactionResult, Writer
-from ferrule.system.locks import Locks
+from ferrule.system.folder import Locks
 
 Picture = dict[str, tuple[int, bytes]]
 """Relative path → mode and bytes; a folder's path ends in a slash and has no bytes."""

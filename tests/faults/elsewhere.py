@@ -2,8 +2,7 @@
 
 from ferrule import Engine, Settings
 from ferrule.permissions.ask import Answer
-from ferrule.permissions.layers import project_files
-from ferrule.permissions.trust import Trust, code_files
+from ferrule.permissions.trust import Trust, code_files, project_files
 
 
 class Asked(list):

@@ -9,9 +9,9 @@ import pytest
 
 from ferrule import Call, Engine
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.layers import PROJECT_FILES
-from ferrule.sandbox.search_path import apart
-from ferrule.settings.schema import Mcp, McpServer, Permissions, SandboxSettings, ShellSettings
+from ferrule.permissions.trust import PROJECT_FILES
+from ferrule.settings import Mcp, McpServer, Permissions, SandboxSettings, ShellSettings
+from ferrule.system.environment import apart
 from tests.faults.elsewhere import Asked, Project
 
 

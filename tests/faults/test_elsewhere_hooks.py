@@ -3,7 +3,7 @@
 import pytest
 
 from ferrule import Call, Hook
-from ferrule.dialects.dialect import FAMILIES
+from ferrule.dialects import FAMILIES
 from tests.faults.elsewhere import Asked, Project
 
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from ferrule import Engine, Settings
-from ferrule.git.environment import UnsafeError, harden
+from ferrule.git import UnsafeError, harden
 from ferrule.permissions.ask import Question
 from ferrule.sandbox.profile import report
-from ferrule.settings.schema import SandboxSettings
+from ferrule.settings import SandboxSettings
 
 LIMIT_SECONDS = 60
 BEST = next((row.name for row in report() if row.works and row.name != "none"), "none")
@@ -365,7 +365,7 @@ async def test_settings_that_cannot_be_read_in_time_keep_git_from_running(
     folder = tmp_path / "made"
     os.mkfifo(folder / "endless")
     git(folder, "config", "include.path", str(folder / "endless"))
-    monkeypatch.setattr("ferrule.git.environment._SECONDS", 0.2)
+    monkeypatch.setattr("ferrule.git._SECONDS", 0.2)
 
     with pytest.raises(UnsafeError):
         await harden([str(folder)], dict(os.environ))

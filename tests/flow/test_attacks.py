@@ -7,7 +7,7 @@ import time
 import pytest
 
 from ferrule import Call, Engine, Question, Settings
-from ferrule.settings.schema import LimitSettings
+from ferrule.settings import LimitSettings
 
 
 def only_files(question: Question) -> bool:

@@ -8,17 +8,16 @@ from typing import Any
 import pytest
 
 from ferrule import Call, Engine, Event, Prepared
-from ferrule.dialects.dialect import FAMILIES
+from ferrule.dialects import FAMILIES
 from ferrule.dialects.shared import parts
 from ferrule.files.patch import LIMIT_FILES, Hunk, Unplaced, place
 from ferrule.files.text import parse
 from ferrule.tools.files.format import MOST_BYTES_TOGETHER, choose
-from ferrule.wire import openai_responses
+from ferrule.wire import Definition, openai_responses
 from ferrule.wire.anthropic_stream import AnthropicWriter
 from ferrule.wire.openai_chat_stream import ChatReader
-from ferrule.wire.sse import LIMIT_BYTES
+from ferrule.wire.stream import LIMIT_BYTES
 from ferrule.wire.translate import Translator
-from ferrule.wire.turn import Definition
 
 NOT_FOR_CALLERS: dict[str, dict[str, Any]] = {
     "shell": {

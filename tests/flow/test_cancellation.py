@@ -6,7 +6,7 @@ import os
 import pytest
 
 from ferrule import Call, Engine
-from ferrule.core.events import Done, Event
+from ferrule.core.call import Done, Event
 
 CALLS = [
     Call("edit_file", {"path": "a.txt", "old_str": "one", "new_str": "1"}, "edit"),

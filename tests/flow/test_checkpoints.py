@@ -11,8 +11,8 @@ import pytest
 from ferrule import Call, Engine, Reply, Settings, tool
 from ferrule.core.errors import ToolFailure
 from ferrule.files.journal import Journal
-from ferrule.hooks.hook import Hook
-from ferrule.settings.schema import CheckpointSettings, SandboxSettings
+from ferrule.hooks import Hook
+from ferrule.settings import CheckpointSettings, SandboxSettings
 
 
 def opened(tmp_path: Path, **options) -> Engine:

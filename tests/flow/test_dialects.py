@@ -10,8 +10,8 @@ import pytest
 
 from ferrule import Answer, Call, Engine, ModeConfig, Question
 from ferrule.core.call import Reply
-from ferrule.core.face import Face
-from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.core.tool import Face
+from ferrule.dialects import FAMILIES, load_dialect
 from ferrule.tools import BUILTIN
 from tests.crew import Crew
 

@@ -19,9 +19,9 @@ from ferrule import (
     ToolFailure,
     tool,
 )
-from ferrule.core.events import Blocked, Done, Event, Prepared, Progress, Started
+from ferrule.core.call import Blocked, Done, Event, Prepared, Progress, Started
 from ferrule.core.tool import Context
-from ferrule.settings.schema import LimitSettings
+from ferrule.settings import LimitSettings
 
 
 def allow(_: object) -> bool:

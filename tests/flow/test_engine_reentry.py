@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from ferrule import Call, ConfigError, Decision, Engine, Settings
-from ferrule.settings.schema import Permissions
+from ferrule.settings import Permissions
 
 HOOK = Call("create_file", {"path": ".git/hooks/x", "content": "x"}, "mine")
 WRITE = Call("create_file", {"path": "a.txt", "content": "x"}, "mine")

@@ -3,7 +3,7 @@
 import pytest
 
 from ferrule import Call, Done, Engine, Event, Prepared, TodosChanged
-from ferrule.core.events import EDIT_BYTES, FileEdit, Progress, TodoItem
+from ferrule.core.call import EDIT_BYTES, FileEdit, Progress, TodoItem
 
 WROTE = [
     pytest.param(

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from ferrule import Call, Engine, Hook, Settings
+from ferrule.core.call import Prepared
 from ferrule.core.errors import ConfigError
-from ferrule.core.events import Prepared
 from ferrule.permissions.ask import Answer, Question
-from ferrule.settings.schema import Permissions, SandboxSettings
+from ferrule.settings import Permissions, SandboxSettings
 
 WRITE = Call("Write", {"file_path": "a.txt", "content": "x"}, "c1")
 

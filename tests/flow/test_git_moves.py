@@ -10,7 +10,7 @@ import pytest
 
 from ferrule import Engine, Settings
 from ferrule.core.errors import ToolFailure
-from ferrule.settings.schema import SandboxSettings
+from ferrule.settings import SandboxSettings
 
 SETTINGS = Settings(sandbox=SandboxSettings(use="none"))
 BEGIN = """

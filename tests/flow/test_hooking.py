@@ -7,10 +7,9 @@ import os
 import pytest
 
 from ferrule import Call, Engine, Hook, Reported, Settings
-from ferrule.dialects.dialect import FAMILIES
-from ferrule.permissions.layers import project_files
-from ferrule.permissions.trust import Trust
-from ferrule.settings.schema import HookSetting, Permissions
+from ferrule.dialects import FAMILIES
+from ferrule.permissions.trust import Trust, project_files
+from ferrule.settings import HookSetting, Permissions
 from tests.fifo import Fifo
 
 

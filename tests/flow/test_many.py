@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from ferrule import Call, Engine, Settings, tool
-from ferrule.settings.schema import LimitSettings
+from ferrule.settings import LimitSettings
 
 
 async def test_a_thousand_calls_of_every_kind_are_answered_in_order(tmp_path):

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from ferrule import Call, Done, Engine, Event, Settings
-from ferrule.permissions.toolset import ModeConfig
-from ferrule.settings.schema import LspSettings
+from ferrule.permissions import ModeConfig
+from ferrule.settings import LspSettings
 from ferrule.tools.lsp.diagnostics import Noticing
 
 GOOD = "def double(value: int) -> int:\n    return value * 2\n"

@@ -9,9 +9,9 @@ import pytest
 from ferrule import Call, Engine, ModeConfig, Question, tool
 from ferrule.core.errors import ConfigError
 from ferrule.core.services import Planning
-from ferrule.hooks.hook import Hook
+from ferrule.hooks import Hook
 from ferrule.permissions.ask import Answer, Everybody
-from ferrule.settings.schema import Permissions, PlanMode, Settings
+from ferrule.settings import Permissions, PlanMode, Settings
 from tests.tools.plan.planned import NAMES, enter_by_tool, leave_by_tool, planning
 
 FAMILIES = tuple(NAMES)

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ferrule import Call, Engine, Reply
-from ferrule.core.face import Face
-from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.core.tool import Face
+from ferrule.dialects import FAMILIES, load_dialect
 from ferrule.tools import BUILTIN
 from tests.tools.plan.planned import planning
 

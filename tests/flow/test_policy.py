@@ -14,10 +14,9 @@ import pytest
 from ferrule import Call, Engine, Settings
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.ask import Answer, Nobody, Question
-from ferrule.permissions.layers import project_files
-from ferrule.permissions.trust import Trust
+from ferrule.permissions.trust import Trust, project_files
 from ferrule.sandbox.profile import choose
-from ferrule.settings.schema import Permissions, SandboxSettings
+from ferrule.settings import Permissions, SandboxSettings
 
 
 @pytest.fixture

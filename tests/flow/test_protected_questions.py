@@ -9,8 +9,7 @@ from ferrule import Call, Engine, Settings
 from ferrule.core.call import Reply
 from ferrule.core.errors import ToolFailure
 from ferrule.permissions.ask import Answer, Everybody, Nobody, Question
-from ferrule.permissions.layers import project_files
-from ferrule.permissions.trust import Trust, code_files
+from ferrule.permissions.trust import Trust, code_files, project_files
 from tests.scripted import ALWAYS, NO, YES, Scripted
 
 CONTENT = '{"a": 1}\n'
@@ -123,7 +122,7 @@ async def test_a_silent_mode_asks_no_person(work):
 
 
 async def test_a_hook_cannot_allow_it(work):
-    from ferrule.hooks.hook import Hook
+    from ferrule.hooks import Hook
 
     def allow(_: dict[str, object]) -> dict[str, object]:
         return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "allow"}}
@@ -135,7 +134,7 @@ async def test_a_hook_cannot_allow_it(work):
 
 
 async def test_a_person_is_asked_also_where_hooks_are_told(work):
-    from ferrule.hooks.hook import Hook
+    from ferrule.hooks import Hook
 
     hook = Hook("Notification", function=lambda _: None, layer="session")
     asker = Person(YES)

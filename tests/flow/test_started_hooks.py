@@ -12,10 +12,9 @@ import pytest
 
 from ferrule import Call, Engine, Settings
 from ferrule.permissions.ask import Answer, Question
-from ferrule.permissions.layers import project_files
-from ferrule.permissions.trust import Trust
+from ferrule.permissions.trust import Trust, project_files
 from ferrule.sandbox.profile import choose
-from ferrule.settings.schema import HookSetting, SandboxSettings
+from ferrule.settings import HookSetting, SandboxSettings
 
 
 class Spelled(NamedTuple):

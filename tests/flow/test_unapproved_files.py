@@ -8,9 +8,8 @@ import pytest
 
 from ferrule import Call, Engine
 from ferrule.permissions.ask import Everybody
-from ferrule.permissions.layers import project_files
-from ferrule.permissions.trust import Trust, code_files
-from ferrule.settings.schema import Mcp
+from ferrule.permissions.trust import Trust, code_files, project_files
+from ferrule.settings import Mcp
 from ferrule.sources.mcp.approval import ServerPins
 from ferrule.sources.mcp.config import read_servers, skill_servers
 

@@ -9,10 +9,9 @@ import pytest
 
 from ferrule import Call, Engine, Settings
 from ferrule.permissions.ask import Nobody, Question
-from ferrule.permissions.layers import project_files
-from ferrule.permissions.trust import Trust
+from ferrule.permissions.trust import Trust, project_files
 from ferrule.sandbox.profile import choose
-from ferrule.settings.schema import Permissions, SandboxSettings
+from ferrule.settings import Permissions, SandboxSettings
 from tests.permissions.shell.everyday import EXECUTABLES, FILES, everyday
 from tests.workspace.test_walls import Wall
 

@@ -6,8 +6,8 @@ import pytest
 from tests.gathering.world import World, listed, names
 
 from ferrule import Engine
-from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.settings.schema import Permissions
+from ferrule.dialects import FAMILIES, load_dialect
+from ferrule.settings import Permissions
 
 MANY = [listed(f"tool_{at}", f"Weighs {word} carefully.", word={"type": "string"}) for at, word in enumerate("abcdef")]
 MANY.append(listed("zebra", "Counts the stripes of zebras.", stripes={"type": "integer"}))

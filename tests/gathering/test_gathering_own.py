@@ -9,9 +9,9 @@ from tests.gathering.world import SECONDS, World, names
 from tests.tools.confined import CONFINED
 
 from ferrule import Engine, ModeConfig
-from ferrule.dialects.dialect import FAMILIES
+from ferrule.dialects import FAMILIES
 from ferrule.sandbox.profile import report
-from ferrule.settings.schema import Permissions, SandboxSettings, Tools
+from ferrule.settings import Permissions, SandboxSettings, Tools
 
 
 def ran(path: Path) -> bool:

@@ -9,10 +9,10 @@ import pytest
 from tests.gathering.world import World, listed, names
 
 from ferrule.agent.prompt import InstructionNews
-from ferrule.core.events import ToolsChanged
+from ferrule.core.call import ToolsChanged
+from ferrule.permissions import ModeConfig
 from ferrule.permissions.ask import Answer
-from ferrule.permissions.toolset import ModeConfig
-from ferrule.settings.schema import McpServer, Permissions
+from ferrule.settings import McpServer, Permissions
 
 
 async def test_a_call_starts_just_the_server_that_it_is_for(world: World) -> None:

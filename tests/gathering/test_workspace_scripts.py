@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.gathering.world import SERVING, World
 
 from ferrule.permissions.ask import Question
-from ferrule.settings.schema import McpServer
+from ferrule.settings import McpServer
 
 
 def server(world: World) -> tuple[McpServer, Path]:

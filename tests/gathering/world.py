@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from ferrule import Engine, Settings
 from ferrule.permissions.ask import Answer, Question
 from ferrule.permissions.trust import Trust, code_files
-from ferrule.settings.schema import Mcp, McpServer, Permissions, SandboxSettings, Tools
+from ferrule.settings import Mcp, McpServer, Permissions, SandboxSettings, Tools
 
 if TYPE_CHECKING:
-    from ferrule.core.events import Event
+    from ferrule.core.call import Event
 
 SECONDS = 60
 """Longer than anything here takes, on whatever machine."""

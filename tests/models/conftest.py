@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from ferrule.core.content import Text
+from ferrule.models import RetryNotice
 from ferrule.models.catalog import about
 from ferrule.models.hosts import find_host
 from ferrule.models.http import HttpModel
-from ferrule.models.model import RetryNotice
-from ferrule.settings.schema import ModelHost, Models
+from ferrule.settings import ModelHost, Models
+from ferrule.wire import Definition, ModelRequest, ModelResponse, Turn
 from ferrule.wire.stream import assemble
-from ferrule.wire.turn import Definition, ModelRequest, ModelResponse, Turn
 
 from .server import Server, serving
 from .spoken import Spoken

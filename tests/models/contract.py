@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 from ferrule.core.content import Text
-from ferrule.models.model import Model, RetryNotice
-from ferrule.wire.stream import assemble
-from ferrule.wire.turn import (
+from ferrule.models import Model, RetryNotice
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -22,6 +21,7 @@ from ferrule.wire.turn import (
     UseEnded,
     UsePiece,
 )
+from ferrule.wire.stream import assemble
 
 _SECONDS = 120
 """Only a model that does not keep its word takes so long."""

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 import pytest
 from msgspec.structs import replace
 
+from ferrule.models import RetryNotice
 from ferrule.models.local import LocalModel
-from ferrule.models.model import RetryNotice
-from ferrule.system.locks import Locks
-from ferrule.wire.turn import Delta, ModelRequest, ToolChoice
+from ferrule.system.folder import Locks
+from ferrule.wire import Delta, ModelRequest, ToolChoice
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), ".venv", "model")
 _SECONDS = 300.0

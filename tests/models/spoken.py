@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from ferrule.core.content import Text
-from ferrule.wire.turn import Part, Thinking, Usage, Use
+from ferrule.wire import Part, Thinking, Usage, Use
 
 WORDS = "Größe: 日本 👩‍💻."
 SIGNATURE = "+//+yMnKy8zNzs/Q0dLT1NXW19jZ2tvc3d7f4OHi4+Q="

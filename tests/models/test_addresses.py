@@ -6,9 +6,9 @@ import socket
 import pytest
 
 from ferrule.core.errors import ConfigError
+from ferrule.models import ModelError, RetryNotice
 from ferrule.models.hosts import find_host
-from ferrule.models.model import ModelError, RetryNotice
-from ferrule.settings.schema import ModelHost, Models
+from ferrule.settings import ModelHost, Models
 
 from .conftest import heard, question
 from .server import Exchange, serving

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.content import Text
+from ferrule.models import ModelError
 from ferrule.models.http import MOST_SECONDS, chance, parse_retry_after, pause, should_retry
-from ferrule.models.model import ModelError
-from ferrule.wire.turn import Thinking, Turn
+from ferrule.wire import Thinking, Turn
 
 from .conftest import QUESTION, heard, question
 from .server import WAIT_SECONDS, Exchange, serving

@@ -13,10 +13,9 @@ from ferrule.models import bodies
 from ferrule.models.bodies import Encoder, encode_json, shape_body, sound
 from ferrule.models.catalog import about
 from ferrule.models.hosts import find_host
-from ferrule.settings.schema import Models
+from ferrule.settings import Models
+from ferrule.wire import ModelRequest, Result, Thinking, Turn, Use, load_wire
 from ferrule.wire.schema import free_text
-from ferrule.wire.turn import ModelRequest, Result, Thinking, Turn, Use
-from ferrule.wire.wire import load_wire
 from tests.wire.strategies import conversations, definition
 
 HOSTS = [

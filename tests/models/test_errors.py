@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from ferrule.models import LIMIT_CHARS, ModelError, clean_text
 from ferrule.models.http import HttpModel
-from ferrule.models.model import LIMIT_CHARS, ModelError, clean_text
-from ferrule.settings.schema import ModelHost, Models
+from ferrule.settings import ModelHost, Models
 
 from .conftest import KEY, question
 from .server import Exchange

@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.core.content import Text
-from ferrule.models import connection, http
+from ferrule.models import ModelError, connection, http
 from ferrule.models import connection as asking_module
-from ferrule.models.model import ModelError
 
 from .conftest import asking, heard
 from .server import WAIT_SECONDS, Exchange, serving

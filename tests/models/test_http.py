@@ -6,8 +6,8 @@ import json
 import pytest
 
 from ferrule.core.content import Text
-from ferrule.models.model import ModelError
-from ferrule.wire.turn import AnswerEnd, Result, TextPiece, ToolChoice, Turn
+from ferrule.models import ModelError
+from ferrule.wire import AnswerEnd, Result, TextPiece, ToolChoice, Turn
 
 from . import contract
 from .conftest import KEY, QUESTION, heard, question
@@ -380,7 +380,7 @@ async def test_a_stream_of_another_shape_is_a_fault_and_no_answer(server, asker)
 
 
 async def test_an_event_without_end_is_not_waited_for(server, asker, monkeypatch):
-    monkeypatch.setattr("ferrule.wire.sse.EventReader.__init__.__defaults__", (1000,))
+    monkeypatch.setattr("ferrule.wire.stream.EventReader.__init__.__defaults__", (1000,))
 
     async def play(exchange: Exchange) -> None:
         await exchange.begin()

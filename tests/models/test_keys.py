@@ -12,9 +12,8 @@ from keyring.errors import KeyringLocked
 
 from ferrule.cli.main import run, with_command
 from ferrule.core.errors import ConfigError
-from ferrule.models.hosts import find_host
-from ferrule.models.keys import KeyStore, stored_key
-from ferrule.settings.schema import Models
+from ferrule.models.hosts import KeyStore, find_host, stored_key
+from ferrule.settings import Models
 from tests.cli.talk.terminals import Pty
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from ferrule.models.catalog import last_model, remember_model
-from ferrule.settings.schema import Models
+from ferrule.settings import Models
 
 KEY = {"ANTHROPIC_API_KEY": "a-key"}
 

@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from ferrule.core.content import Text
+from ferrule.models import ModelError
 from ferrule.models import connection as line
-from ferrule.models.model import ModelError
-from ferrule.wire.turn import AnswerEnd, Turn
+from ferrule.wire import AnswerEnd, Turn
 
 from .certificates import certificate
 from .conftest import asking, heard, question

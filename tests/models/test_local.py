@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.content import Image, Text
-from ferrule.models import local
+from ferrule.models import ModelError, local
 from ferrule.models.catalog import load_model
 from ferrule.models.local import (
     MOST_WINDOW,
@@ -29,22 +29,10 @@ from ferrule.models.local import (
     load,
     look,
 )
-from ferrule.models.model import ModelError
-from ferrule.settings.schema import KnownModel, Models
+from ferrule.settings import KnownModel, Models
+from ferrule.wire import AnswerEnd, AnswerStart, Definition, Result, TextPiece, ToolChoice, Turn, Usage, Use, UseEnded
 from ferrule.wire.conversation import json_text
 from ferrule.wire.stream import assemble
-from ferrule.wire.turn import (
-    AnswerEnd,
-    AnswerStart,
-    Definition,
-    Result,
-    TextPiece,
-    ToolChoice,
-    Turn,
-    Usage,
-    Use,
-    UseEnded,
-)
 from tests.models.contract import answer, asked, check_answer, check_closing, check_given_up, heard, model_turn
 from tests.strategies import texts
 

@@ -9,9 +9,9 @@ import jsonschema_rs
 import pytest
 
 from ferrule.core.content import Text
+from ferrule.models import ModelError
 from ferrule.models.local import GrammarBounds, LocalModel, bound_schema, load, look
-from ferrule.models.model import ModelError
-from ferrule.wire.turn import AnswerEnd, AnswerStart, Definition, Result, TextPiece, ToolChoice, Turn, Use
+from ferrule.wire import AnswerEnd, AnswerStart, Definition, Result, TextPiece, ToolChoice, Turn, Use
 from tests.models.contract import answer, asked, check_answer, check_given_up, heard, model_turn
 from tests.models.local_model import held
 

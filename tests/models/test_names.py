@@ -5,13 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
+from ferrule.models import ModelError, Prices
 from ferrule.models.bodies import SPEECH
 from ferrule.models.catalog import CATALOG, SHORT, about, choose_by_precedence, load_model, resolve_name
 from ferrule.models.connection import Route
 from ferrule.models.hosts import ROWS, find_host, is_near
-from ferrule.models.model import ModelError, Prices
-from ferrule.settings.schema import KnownModel, ModelHost, Models
-from ferrule.wire.turn import Usage
+from ferrule.settings import KnownModel, ModelHost, Models
+from ferrule.wire import Usage
 from tests.architecture.project import python
 
 NONE = Models()
@@ -261,7 +261,7 @@ def test_a_key_that_cannot_be_sent_is_refused_and_not_shown(environment, headers
 def test_naming_a_model_loads_nothing_that_only_asking_needs(tmp_path):
     code = """
 import os, sys
-from ferrule.settings.schema import Models
+from ferrule.settings import Models
 from ferrule.models.catalog import load_model
 load_model("anthropic:claude-opus-5-5", Models(), environment={"ANTHROPIC_API_KEY": "k"})
 print(*sorted({"h11", "httpx2", "httpcore2", "anyio", "ferrule.wire.anthropic", "urllib.request"} & set(sys.modules)))

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from ferrule.core.content import Text
-from ferrule.models.model import ModelError
+from ferrule.models import ModelError
+from ferrule.wire import Result, Thinking, Turn, Usage, Use
 from ferrule.wire.openai_chat import said_in, turns_out
-from ferrule.wire.turn import Result, Thinking, Turn, Usage, Use
 
 from .conftest import QUESTION, heard, question
 from .server import Exchange

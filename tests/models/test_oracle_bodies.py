@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ferrule.core.content import Image, Text
-from ferrule.wire.turn import Definition, ModelRequest, Result, Thinking, ToolChoice, Turn, Use
+from ferrule.wire import Definition, ModelRequest, Result, Thinking, ToolChoice, Turn, Use
 
 from .conftest import KEY, Asker
 from .server import Exchange, Server

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ferrule.core.content import Text
-from ferrule.wire.turn import Result, Turn
+from ferrule.wire import Result, Turn
 
 from .conftest import KEY, question
 from .server import Exchange

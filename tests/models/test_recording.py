@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
+from ferrule.models import ModelError, Prices, RetryNotice
 from ferrule.models.cues import (
     Cue,
     Header,
@@ -27,10 +28,9 @@ from ferrule.models.cues import (
     repeats,
     said,
 )
-from ferrule.models.model import ModelError, Prices, RetryNotice
 from ferrule.models.recorder import Recording, Scripted, Tape, load
+from ferrule.wire import AnswerEnd, AnswerStart, Broke, Delta, Result, Turn, Usage, Use
 from ferrule.wire.stream import assemble
-from ferrule.wire.turn import AnswerEnd, AnswerStart, Broke, Delta, Result, Turn, Usage, Use
 from tests.models.conftest import KEY
 from tests.models.contract import answer, asked, check_closing, check_given_up, heard, kept, model_turn
 from tests.models.server import Exchange

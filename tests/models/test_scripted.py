@@ -8,10 +8,10 @@ import pytest
 
 from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
+from ferrule.models import ModelError, Prices, RetryNotice
 from ferrule.models.cues import Cue, Header, Spoken, Whom, calls, fails, hangs, read, repeats, said
-from ferrule.models.model import ModelError, Prices, RetryNotice
 from ferrule.models.recorder import Scripted, load
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Result,

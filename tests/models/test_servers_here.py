@@ -11,7 +11,7 @@ import pytest
 
 from ferrule.models.catalog import choose
 from ferrule.models.hosts import model_here
-from ferrule.settings.schema import Models
+from ferrule.settings import Models
 
 NOBODY = {"OLLAMA_HOST": "http://127.0.0.1:9", "LLAMACPP_BASE_URL": "http://127.0.0.1:9/v1"}
 

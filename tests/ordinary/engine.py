@@ -16,7 +16,7 @@ from ferrule import Engine, Settings
 from ferrule.core.errors import ToolFailure
 from ferrule.permissions.ask import Question
 from ferrule.sandbox.profile import report
-from ferrule.tools.web.conversation_addresses import Addresses
+from ferrule.tools.web import Addresses
 
 
 async def main() -> None:

@@ -170,7 +170,7 @@ def ordinary(below: Path | None = None, shown: Sequence[Path] = ()) -> Iterator[
             if _works:
                 yield person
                 return
-            probe = person.run([sys.executable, "-c", "import ferrule.engine.engine, os; print(os.getuid())"])
+            probe = person.run([sys.executable, "-c", "import ferrule.engine, os; print(os.getuid())"])
             if probe.stdout.strip() == str(uid):
                 _works.append((uid, gid, mapped))
                 yield person

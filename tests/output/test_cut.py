@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ferrule.core.face import GENERAL_LIMIT_BYTES
-from ferrule.output.cut import Cut, cut_head, cut_value, general
+from ferrule.core.tool import GENERAL_LIMIT_BYTES
+from ferrule.output.bounds import Cut, cut_head, cut_value, general
 
 NOTE = "[Tool result truncated: {}KB exceeds limit. Please refine the query.]"
 NOTE_BYTES = len(NOTE) + 20

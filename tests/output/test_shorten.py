@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ferrule.core.face import WHOLE, Bound, Ends, LineLimit, Middle, Tail
-from ferrule.output.cut import Cut
-from ferrule.output.shorten import shorten
+from ferrule.core.tool import WHOLE, Bound, Ends, LineLimit, Middle, Tail
+from ferrule.output.bounds import Cut, shorten
 from ferrule.system.highlights import Highlights
 
 # Few letters and many newlines, wide and broken characters, so that every boundary is met often.

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from ferrule.permissions.delegate import DelegateDecision, delegate
+from ferrule.permissions.question import DelegateDecision, delegate
 
 LIMIT_SECONDS = 30
 

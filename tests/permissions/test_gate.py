@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 
 from ferrule import Call, Engine
 from ferrule.core.access import EVERYTHING, Access
+from ferrule.core.call import Blocked, Done, Event, Prepared
 from ferrule.core.errors import Denied, ToolFailure
-from ferrule.core.events import Blocked, Done, Event, Prepared
+from ferrule.permissions import Case, ModeConfig
 from ferrule.permissions.ask import Answer, Nobody, Question
-from ferrule.permissions.decision import Case
-from ferrule.permissions.toolset import ModeConfig
 from tests.scripted import NO, YES, Scripted
 
 from .place import Place

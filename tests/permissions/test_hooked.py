@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.permissions.decision import Case, Decision, apply_hooks
+from ferrule.permissions import Case, Decision, apply_hooks
 
 ALLOW = Decision("allow", "It only reads.")
 ASK = Decision("ask", "No rule covers it.")

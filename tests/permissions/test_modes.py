@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.dialects.dialect import load_dialect
-from ferrule.permissions.toolset import ModeConfig, includes
+from ferrule.dialects import load_dialect
+from ferrule.permissions import ModeConfig, includes
+from ferrule.registry import Registry
 from ferrule.registry.entry import Later
-from ferrule.registry.registry import Registry
 from ferrule.tools import BUILTIN, load
 
 AMP = load_dialect("amp")

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from ferrule.core.access import EVERYTHING, MODE, Access
 from ferrule.core.errors import ConfigError, Denied, ToolFailure
 from ferrule.core.services import Planning
-from ferrule.dialects.dialect import COMING
+from ferrule.dialects import COMING
+from ferrule.permissions import MODES, Case, parse_mode
 from ferrule.permissions.ask import YES, Answer, Everybody, Nobody, Question
-from ferrule.permissions.decision import MODES, Case, parse_mode
 from ferrule.permissions.plan_mode import Planner
 from ferrule.permissions.policy import StricterPolicy
-from ferrule.permissions.rules.rule import Rule, RuleSet
+from ferrule.permissions.rules import Rule, RuleSet
 from ferrule.tools import BUILTIN
 from tests.catalog import LOOKS, WRITES_PLAN
 from tests.scripted import Scripted

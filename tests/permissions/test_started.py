@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.permissions.started import look
+from ferrule.permissions.shell.started import look
 
 CHECK = ".claude/hooks/check"
 SCRIPT = ".claude/hooks/check.sh"

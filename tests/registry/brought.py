@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ferrule.core.tool import Args, Context, Exposure, Raw, Source, Tool
-from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.dialects import FAMILIES, load_dialect
+from ferrule.registry import Registry
 from ferrule.registry.entry import ExposurePolicy, Later
 from ferrule.registry.foreign import Family
-from ferrule.registry.registry import Registry
 from ferrule.tools import BUILTIN, load
 
 SCHEMA: Mapping[str, Any] = {

@@ -7,9 +7,9 @@ from tests.registry.brought import SCHEMA, Brought, mcp, names, session
 
 from ferrule import Call, Engine, ModeConfig, Question
 from ferrule.core.errors import ConfigError, ToolFailure
-from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.dialects import FAMILIES, load_dialect
 from ferrule.registry.dynamic import ROOM_CHARS, Costs, summarize_tools
-from ferrule.registry.names import not_loaded
+from ferrule.registry.foreign import not_loaded
 from ferrule.tools import ON_REQUEST
 
 FEW = [mcp("git", "log"), mcp("git", "show")]

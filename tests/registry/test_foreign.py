@@ -6,10 +6,10 @@ import pytest
 
 from ferrule import Call, Engine, tool
 from ferrule.core.errors import UnknownTool
-from ferrule.dialects.dialect import COMING, FAMILIES, load_dialect
+from ferrule.dialects import COMING, FAMILIES, load_dialect
+from ferrule.registry import Registry
 from ferrule.registry.entry import Later
 from ferrule.registry.foreign import Family
-from ferrule.registry.registry import Registry
 from ferrule.tools import BUILTIN, load
 
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.registry.brought import Brought, mcp, names, session
 
 from ferrule.core.errors import ConfigError, ToolFailure, UnknownTool
-from ferrule.dialects.dialect import FAMILIES
-from ferrule.registry.names import FamilyNames
+from ferrule.dialects import FAMILIES
+from ferrule.registry.foreign import FamilyNames
 from ferrule.tools import BUILTIN
 
 
@@ -152,7 +152,7 @@ def test_of_two_with_one_whole_name_the_first_stays_and_the_other_is_told_of():
 
 
 def test_a_tool_of_the_program_s_own_is_not_replaced():
-    from ferrule.registry.registry import Registry
+    from ferrule.registry import Registry
 
     registry = Registry([Brought("mine", "The program's.")], [], {})
     (warning,) = registry.bring("custom", [Brought("mine", "Another's.")])

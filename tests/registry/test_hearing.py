@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from ferrule import Call, Engine
 from ferrule.arguments.schema import Schema
 from ferrule.core.errors import UnknownTool
-from ferrule.core.face import Face
-from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.core.tool import Face
+from ferrule.dialects import FAMILIES, load_dialect
+from ferrule.registry import Registry
 from ferrule.registry.entry import Later
 from ferrule.registry.foreign import Family, ForeignFaces
-from ferrule.registry.registry import Registry
 from ferrule.tools import BUILTIN, load
 
 

@@ -5,7 +5,7 @@ from tests.registry.brought import Brought, mcp
 
 from ferrule import Call, Engine, ModeConfig
 from ferrule.core.access import Access
-from ferrule.settings.schema import Permissions, SandboxSettings, Settings
+from ferrule.settings import Permissions, SandboxSettings, Settings
 
 
 async def decided(tmp_path, dialect: str, name: str, permissions: Permissions, tool: Brought | None = None, **more):

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 
 from ferrule.arguments.schema import Schema
 from ferrule.core.errors import BadArguments, ConfigError, UnknownTool
-from ferrule.core.face import Face
-from ferrule.core.tool import AnyTool, Args, Context, Source, Tool
-from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.core.tool import AnyTool, Args, Context, Face, Source, Tool
+from ferrule.dialects import FAMILIES, load_dialect
+from ferrule.registry import Registry
 from ferrule.registry.entry import Later, plain_face
 from ferrule.registry.foreign import Family
-from ferrule.registry.registry import Registry
 from ferrule.tools import BUILTIN, load
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.registry.brought import Brought, mcp, session
 
-from ferrule.core.catalog import How
+from ferrule.core.services import How
 from ferrule.registry.dynamic import ROOM_CHARS, summarize_tools
 
 DATA = Path(__file__).parents[1] / "data/tool_search"

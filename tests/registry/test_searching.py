@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.registry.brought import Brought, mcp, names, session
 
-from ferrule.core.catalog import How
+from ferrule.core.services import How
 from ferrule.registry.search import _parse_query
 
 TOOLS = [

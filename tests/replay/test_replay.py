@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from ferrule import Call, Engine
-from ferrule.core.face import Face
-from ferrule.dialects.dialect import FAMILIES, load_dialect
+from ferrule.core.tool import Face
+from ferrule.dialects import FAMILIES, load_dialect
 from tests.catalog import lay_out
 from tests.patches import codex_patch
 from tests.replay.history import edits, versions

@@ -9,8 +9,8 @@ from mcp import Client
 from mcp.client._memory import InMemoryTransport
 
 from ferrule import Engine
-from ferrule.serve.mcp.questions import Clients
-from ferrule.serve.mcp.server import Serving
+from ferrule.serve.mcp import Serving
+from ferrule.serve.mcp.client import Clients
 
 ERAS = ("legacy", "2026-07-28")
 """How the package's client is told to speak: up to 2025-11-25 with a handshake, from 2026-07-28 on without."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from ferrule import Access, ToolFailure, ToolsChanged, tool
 from ferrule.core.content import Picture
-from ferrule.core.elsewhere import McpContent, Mixed
+from ferrule.core.services import McpContent, Mixed
 from ferrule.core.tool import Args, Context, Tool
 
 PIXEL = base64.b64decode(

@@ -4,7 +4,7 @@ import pytest
 
 from ferrule.core.services import Choice, Option
 from ferrule.permissions.ask import Answer, Question, schema_of
-from ferrule.serve.mcp.questions import _answer, _form, _key, _message
+from ferrule.serve.mcp.client import _answer, _form, _key, _message
 from tests.serve.connected import ERAS, User, connected
 
 OPTIONS = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ferrule.serve.mcp.roots import _folder, _is_wide
+from ferrule.serve.mcp.client import _folder, _is_wide
 from tests.serve.program import FERRULE, HELLO, Program, program
 
 ROOTS: dict[str, Any] = {"roots": {"listChanged": True}}

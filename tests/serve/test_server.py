@@ -12,10 +12,10 @@ from mcp.shared.exceptions import MCPError
 
 from ferrule import Engine, tool
 from ferrule.core.call import Failure, Reply
-from ferrule.core.elsewhere import McpContent, Mixed
-from ferrule.dialects.dialect import FAMILIES
-from ferrule.serve.mcp.server import ToolListCache, annotations, result
-from ferrule.settings.schema import Settings, Tools
+from ferrule.core.services import McpContent, Mixed
+from ferrule.dialects import FAMILIES
+from ferrule.serve.mcp import ToolListCache, annotations, result
+from ferrule.settings import Settings, Tools
 from ferrule.tools import BUILTIN, load
 from ferrule.wire.mcp import blocks_of
 from tests.serve.connected import ERAS, connected

@@ -19,10 +19,10 @@ import pytest
 from ferrule import Engine, Settings
 from ferrule.core.tool import AnyTool
 from ferrule.permissions.ask import Question
-from ferrule.settings.schema import LimitSettings, Mcp, McpServer, Permissions, Tools
+from ferrule.settings import LimitSettings, Mcp, McpServer, Permissions, Tools
 
 if TYPE_CHECKING:
-    from ferrule.core.events import Event
+    from ferrule.core.call import Event
 
 HERE = Path(__file__).parent / "alike"
 WORDS = "Zählt Wörter — 数える."

@@ -11,10 +11,10 @@ import pytest
 from tests.sources.alikes import ROWS, SECONDS, WORDS, Alike
 
 from ferrule import Call, Engine
-from ferrule.core.events import Blocked, Done, Prepared, Progress, Started
-from ferrule.core.face import GENERAL_LIMIT_BYTES
-from ferrule.dialects.dialect import FAMILIES
-from ferrule.settings.schema import Permissions
+from ferrule.core.call import Blocked, Done, Prepared, Progress, Started
+from ferrule.core.tool import GENERAL_LIMIT_BYTES
+from ferrule.dialects import FAMILIES
+from ferrule.settings import Permissions
 
 UNICODE = "naïve Größe 数 🦀 e\u0301 'quoted' \"twice\" $HOME `x` \\ a=b: c"
 

@@ -12,7 +12,7 @@ from ferrule import Call, Engine
 from ferrule.core.access import EVERYTHING, Access
 from ferrule.core.errors import ConfigError
 from ferrule.core.tool import Context
-from ferrule.sources.function import FunctionTool, tool
+from ferrule.sources import FunctionTool, tool
 
 LIMIT_SECONDS = 10
 

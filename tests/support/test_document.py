@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
-from ferrule.documents import decoder, formats
-from ferrule.documents.decoder import DecoderLimits
-from ferrule.documents.formats import LONG_SIDE, BadDocument, BadPages, Leaf, Pages, is_pdf, pages, ranges, size
+from ferrule import documents as decoder
+from ferrule import documents as formats
+from ferrule.documents import LONG_SIDE, BadDocument, BadPages, DecoderLimits, Leaf, Pages, is_pdf, pages, ranges, size
 
 CATALOG = b"<< /Type /Catalog /Pages 2 0 R >>"
 FONT = b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"

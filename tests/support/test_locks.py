@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-from ferrule.system.locks import SLOTS, Locks, LockTimeoutError, _slot
+from ferrule.system.folder import SLOTS, Locks, LockTimeoutError, _slot
 
 HOLDER = """
 import sys, os
-from ferrule.system.locks import Locks
+from ferrule.system.folder import Locks
 with Locks(sys.argv[1]).hold([sys.argv[2]]):
     print("held", flush=True)
     sys.stdin.readline()

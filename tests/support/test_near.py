@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.core.suggest import near
+from ferrule.core.errors import near
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from ferrule.documents import decoder, formats
-from ferrule.documents.decoder import DecoderLimits
-from ferrule.documents.formats import LONG_SIDE, MOST_BYTES, BadPicture, fit, kind, size
+from ferrule import documents as decoder
+from ferrule import documents as formats
+from ferrule.documents import LONG_SIDE, MOST_BYTES, BadPicture, DecoderLimits, fit, kind, size
 
 MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
 

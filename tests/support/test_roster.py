@@ -15,9 +15,8 @@ import pytest
 
 from ferrule.system import proc
 from ferrule.system.command import Launch, start
-from ferrule.system.roster import Roster
 from ferrule.system.tasks import start_detached
-from ferrule.system.tree import MARK, ProcessTree
+from ferrule.system.tree import MARK, ProcessTree, Roster
 
 from .test_process import living
 from .test_process_running import mark
@@ -27,7 +26,7 @@ __all__ = ["mark"]
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group can be found")
 ENGINE = (
     "import asyncio, os, re, sys\n"
-    "from ferrule.system.roster import Roster\n"
+    "from ferrule.system.tree import Roster\n"
     "from ferrule.system.command import Launch, start\n"
     "async def main():\n"
     "    launch = Launch(['/bin/bash', '-c', sys.argv[2]], '/', os.environ, roster=Roster(sys.argv[1]), task='b1')\n"
@@ -250,7 +249,7 @@ def test_a_mark_that_is_too_short_to_be_one_harms_nobody(tmp_path, bystander):
 DETACH = (
     "import os, sys\n"
     "from ferrule.system.tasks import start_detached\n"
-    "from ferrule.system.roster import Roster\n"
+    "from ferrule.system.tree import Roster\n"
     "folder, command = sys.argv[1:]\n"
     "print(start_detached(['/bin/sh', '-c', command], cwd='/', env=os.environ, log=folder + '/log',\n"
     "                     log_limit_bytes=1000, roster=Roster(folder + '/roster'), task='d1'), flush=True)\n"

@@ -10,7 +10,7 @@ import pytest
 SCRIPT = """
 import asyncio, sys
 from ferrule import Engine, Settings
-from ferrule.settings.schema import SandboxSettings
+from ferrule.settings import SandboxSettings
 
 async def main():
     settings = Settings(sandbox=SandboxSettings(use=sys.argv[2]))

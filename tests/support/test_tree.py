@@ -10,8 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ferrule.system import proc, tree
-from ferrule.system.roster import Roster
-from ferrule.system.tree import ProcessTree
+from ferrule.system.tree import ProcessTree, Roster
 
 from .test_process import living
 from .test_process_running import begin, mark, outcome
@@ -136,7 +135,7 @@ DETACHING = (
     "from ferrule.system.tasks import start_detached\n"
     "from ferrule.system.run import run\n"
     "from ferrule.system.tree import adopt_orphans\n"
-    "from ferrule.system.roster import Roster\n"
+    "from ferrule.system.tree import Roster\n"
     "async def main():\n"
     "    assert adopt_orphans()\n"
     "    folder, command = sys.argv[1:]\n"

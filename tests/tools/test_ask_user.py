@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from ferrule import Answer, Engine, Event, Question
-from ferrule.core.call import Failure, Reply
-from ferrule.core.events import Blocked
+from ferrule.core.call import Blocked, Failure, Reply
 from ferrule.core.services import Choice, Option, People
 from ferrule.permissions.ask import Choosers, Nobody
 

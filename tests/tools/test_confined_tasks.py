@@ -22,7 +22,7 @@ from tests.tools.confined import (
     said,
 )
 
-from ferrule.system.roster import Roster
+from ferrule.system.tree import Roster
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls of other systems have tests of their own")
 every_way = pytest.mark.parametrize("use", WAYS)
@@ -30,7 +30,7 @@ every_way = pytest.mark.parametrize("use", WAYS)
 ENGINE = """
 import asyncio, sys
 from ferrule import Engine, Settings
-from ferrule.settings.schema import SandboxSettings
+from ferrule.settings import SandboxSettings
 
 async def main(folder, use, mark):
     settings = Settings(sandbox=SandboxSettings(use=use))

@@ -7,7 +7,7 @@ from tests.direct import Direct
 
 from ferrule.context import CallContext
 from ferrule.core.call import Call
-from ferrule.tools.search.patterns import there
+from ferrule.tools.search import there
 
 
 @pytest.fixture

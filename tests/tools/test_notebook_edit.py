@@ -9,8 +9,8 @@ import pytest
 
 from ferrule import Engine
 from ferrule.core.content import CellEdited
-from ferrule.core.face import Face
-from ferrule.dialects.dialect import Dialect
+from ferrule.core.tool import Face
+from ferrule.dialects import Dialect
 from ferrule.files.ledger import Ledger
 
 PARAMS = {"notebook": "path", "text": "source", "cell": "cell_id", "kind": "cell_type", "how": "mode"}

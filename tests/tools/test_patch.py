@@ -11,8 +11,8 @@ from tests.patches import codex_patch, is_sayable
 
 from ferrule import Call, Engine
 from ferrule.core.content import PatchApplied
-from ferrule.core.face import Face
-from ferrule.dialects.dialect import Dialect
+from ferrule.core.tool import Face
+from ferrule.dialects import Dialect
 from ferrule.permissions.ask import Question
 
 SCHEMA = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}

@@ -3,8 +3,8 @@
 import pytest
 
 from ferrule import Call, Engine, Event
+from ferrule.core.call import Progress
 from ferrule.core.content import Planned, Step
-from ferrule.core.events import Progress
 from ferrule.tools.plan import MOST_CHARS, MOST_STEPS, Steps
 
 

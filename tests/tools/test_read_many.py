@@ -9,7 +9,7 @@ from tests.direct import Direct
 from ferrule.core.content import FileText, ManyFiles, Picture
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.files.ledger import Ledger
-from ferrule.tools.search.read_many import ReadMany
+from ferrule.tools.search.find import ReadMany
 
 PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

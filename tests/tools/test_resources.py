@@ -5,9 +5,8 @@ from typing import Any, cast
 import pytest
 
 from ferrule.core.access import Access
-from ferrule.core.elsewhere import Mixed, ServerResource, ServerResources
 from ferrule.core.errors import BadArguments
-from ferrule.core.services import Offered
+from ferrule.core.services import Mixed, Offered, ServerResource, ServerResources
 from ferrule.tools.meta import ListResources, ListResourceTemplates, ReadResource
 
 FOUND = ServerResources((ServerResource("x", "file:///a", "a"),), next_cursor="5")

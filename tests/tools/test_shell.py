@@ -6,7 +6,7 @@ import os
 import pytest
 
 from ferrule import Call, Engine, Settings
-from ferrule.settings.schema import LimitSettings
+from ferrule.settings import LimitSettings
 
 
 def parts(reply):

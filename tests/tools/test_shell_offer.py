@@ -11,8 +11,8 @@ from ferrule.core.content import CommandResult
 from ferrule.sandbox.confinement import Confinement
 from ferrule.sandbox.network import ListenerAddress
 from ferrule.system.tasks import Tasks
+from ferrule.tools.shell import Left, TaskSeen
 from ferrule.tools.shell.command import run_with_approval
-from ferrule.tools.shell.outcomes import Left, TaskSeen
 
 if TYPE_CHECKING:
     from ferrule.core.tool import Context

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from ferrule import Call, Engine, Settings
-from ferrule.core.elsewhere import SkillLoaded
+from ferrule.core.call import Progress
 from ferrule.core.errors import ToolFailure
-from ferrule.core.events import Progress
-from ferrule.core.services import Bringing
-from ferrule.settings.schema import Permissions, SandboxSettings
+from ferrule.core.services import Bringing, SkillLoaded
+from ferrule.settings import Permissions, SandboxSettings
 from ferrule.tools import BUILTIN
+from ferrule.tools.skills import Parameter, ServerPrompt, Skills
 from ferrule.tools.skills import tool as running
-from ferrule.tools.skills.skills import Parameter, ServerPrompt, Skills
 from ferrule.tools.skills.tool import MOST_ARGUMENTS_CHARS, UseSkill
 
 LIMIT_SECONDS = 60

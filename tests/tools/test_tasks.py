@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ferrule import Call, Engine, Settings
-from ferrule.dialects.dialect import FAMILIES
-from ferrule.settings.schema import ShellSettings
-from ferrule.system.roster import Roster
+from ferrule.dialects import FAMILIES
+from ferrule.settings import ShellSettings
+from ferrule.system.tree import Roster
 
 YES = lambda question: question.kind == "call"  # noqa: E731 - somebody who lets everything run and opens no folder
 TWO_STEPS = "mkfifo go on; echo one; read word < go; echo two $word; read word < on; exit $word"

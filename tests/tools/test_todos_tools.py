@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ferrule import Call, Engine, Question
-from ferrule.tools.todos.store import Todos
+from ferrule.tools.todos import Todos
 from ferrule.tools.todos.tools import MOST_DESCRIPTION_CHARS, MOST_SUBJECT_CHARS
 
 

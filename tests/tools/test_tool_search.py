@@ -7,8 +7,8 @@ import pytest
 from tests.registry.brought import SCHEMA, mcp, names
 
 from ferrule import Engine, Question
-from ferrule.core.catalog import Catalog
-from ferrule.dialects.dialect import FAMILIES
+from ferrule.core.services import Catalog
+from ferrule.dialects import FAMILIES
 
 TOOLS = [
     mcp("github", "search_code", "Search code. Größe: 1 < 2.", exposure="deferred"),

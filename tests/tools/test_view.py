@@ -10,11 +10,11 @@ from PIL import Image
 from tests.direct import Direct
 
 from ferrule import Engine
+from ferrule import documents as formats
 from ferrule.core.access import Access
 from ferrule.core.errors import ToolFailure
-from ferrule.documents import formats
-from ferrule.documents.formats import LONG_SIDE, MOST_BYTES
-from ferrule.tools.files.view import ViewImage
+from ferrule.documents import LONG_SIDE, MOST_BYTES
+from ferrule.tools.files.read import ViewImage
 
 
 @pytest.fixture

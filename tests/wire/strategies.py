@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ferrule.core.content import Image, Text
-from ferrule.wire.turn import Definition, Result, Thinking, Turn, Use
+from ferrule.wire import Definition, Result, Thinking, Turn, Use
 
 WORDS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20).filter(
     lambda text: not text.startswith("[Error] ")

@@ -7,13 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
-from ferrule.wire.gemini_stream import GeminiReader, GeminiWriter
-from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
-from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWriter
-from ferrule.wire.sse import EventReader, ServerSentEvent, text
-from ferrule.wire.stream import StreamReader, StreamWriter
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Delta,
@@ -25,6 +19,11 @@ from ferrule.wire.turn import (
     UseEnded,
     UsePiece,
 )
+from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
+from ferrule.wire.gemini_stream import GeminiReader, GeminiWriter
+from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
+from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWriter
+from ferrule.wire.stream import EventReader, ServerSentEvent, StreamReader, StreamWriter, text
 from tests.strategies import texts
 
 READERS: dict[str, Callable[[], StreamReader]] = {

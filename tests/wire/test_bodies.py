@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.content import Image, Text
-from ferrule.wire import anthropic, gemini, mcp, openai_chat, openai_responses
-from ferrule.wire.shape import WireError
-from ferrule.wire.turn import (
+from ferrule.wire import (
     Definition,
     ModelRequest,
     ModelResponse,
@@ -20,6 +18,12 @@ from ferrule.wire.turn import (
     Turn,
     Usage,
     Use,
+    WireError,
+    anthropic,
+    gemini,
+    mcp,
+    openai_chat,
+    openai_responses,
 )
 from tests.wire.strategies import definition
 

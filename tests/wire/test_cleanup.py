@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
+from ferrule.wire import WireError
 from ferrule.wire.gemini import in_subset
 from ferrule.wire.schema import (
     HOSTS,
@@ -20,7 +21,6 @@ from ferrule.wire.schema import (
     transform_schema,
     truly_required,
 )
-from ferrule.wire.shape import WireError
 
 STRING = {"type": "string"}
 KEYWORDS = ["format", "strict", "pattern", "minimum", "maximum", "required", "default", "title", "additionalProperties"]

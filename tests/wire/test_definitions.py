@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ferrule.wire import anthropic, gemini, mcp, openai_chat, openai_responses
+from ferrule.wire import Definition, ToolChoice, WireError, anthropic, gemini, mcp, openai_chat, openai_responses
 from ferrule.wire.gemini import in_subset
 from ferrule.wire.schema import ANYTHING
-from ferrule.wire.shape import WireError
-from ferrule.wire.turn import Definition, ToolChoice
 from tests.wire.strategies import definition
 
 STRING = {"type": "string"}

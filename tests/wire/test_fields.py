@@ -7,10 +7,9 @@ from typing import Any, get_type_hints
 import pytest
 from msgspec.structs import replace
 
+from ferrule.wire import Definition, ModelRequest, ResponseFormat, ToolChoice, load_wire
 from ferrule.wire.fields import LACKS, NEEDED, SHAPES, TWINS, camel
 from ferrule.wire.schema import builtin
-from ferrule.wire.turn import Definition, ModelRequest, ResponseFormat, ToolChoice
-from ferrule.wire.wire import load_wire
 from tests.golden import Golden
 from tests.wire.sdk_bodies import SCHEMA, kinds
 

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.wire import anthropic, gemini, mcp, openai_chat, openai_responses
+from ferrule.wire import WireError, anthropic, gemini, mcp, openai_chat, openai_responses
 from ferrule.wire.gemini import in_subset
 from ferrule.wire.schema import allows_strict, close_schema, for_host, loosen_schema
-from ferrule.wire.shape import WireError
 
 _FIELDS = """
     type role content text id name input tool_use_id is_error source media_type data url thinking signature

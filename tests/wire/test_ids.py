@@ -7,9 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.content import Text
-from ferrule.wire import anthropic, conversation, openai_chat, openai_responses
-from ferrule.wire.shape import WireError
-from ferrule.wire.turn import ModelResponse, Result, Turn, Use
+from ferrule.wire import (
+    ModelResponse,
+    Result,
+    Turn,
+    Use,
+    WireError,
+    anthropic,
+    conversation,
+    openai_chat,
+    openai_responses,
+)
 
 FORMS = [
     pytest.param(conversation.PLAIN, id="plain"),

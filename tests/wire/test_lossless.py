@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
+from ferrule.wire import WireError, load_wire
 from ferrule.wire.fields import NEEDED, others
-from ferrule.wire.shape import WireError
 from ferrule.wire.translate import translate_body
-from ferrule.wire.wire import load_wire
 from tests.wire.sdk_bodies import BODIES
 
 pytestmark = pytest.mark.usefixtures("packages")

@@ -11,9 +11,23 @@ import pytest
 from msgspec.structs import replace
 
 from ferrule.core.content import Image, Text
-from ferrule.wire import anthropic, gemini, mcp, openai_chat, openai_responses
+from ferrule.wire import (
+    Definition,
+    ModelRequest,
+    ModelResponse,
+    Result,
+    Thinking,
+    ToolChoice,
+    Turn,
+    Usage,
+    Use,
+    anthropic,
+    gemini,
+    mcp,
+    openai_chat,
+    openai_responses,
+)
 from ferrule.wire.schema import builtin
-from ferrule.wire.turn import Definition, ModelRequest, ModelResponse, Result, Thinking, ToolChoice, Turn, Usage, Use
 from tests.wire.strategies import definition
 
 PNG = Image("image/png", "aGk=")

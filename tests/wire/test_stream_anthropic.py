@@ -2,8 +2,7 @@
 
 import pytest
 
-from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -16,6 +15,7 @@ from ferrule.wire.turn import (
     UseEnded,
     UsePiece,
 )
+from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
 from tests.wire.streams import check_messages, read, written
 
 START = {"type": "message_start", "message": {"id": "msg_1", "model": "claude", "usage": {"input_tokens": 3}}}

@@ -3,9 +3,7 @@
 import pytest
 
 from ferrule.core.content import Text
-from ferrule.wire import anthropic, openai_chat
-from ferrule.wire.stream import Assembler, assemble
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -21,7 +19,10 @@ from ferrule.wire.turn import (
     UseBegun,
     UseEnded,
     UsePiece,
+    anthropic,
+    openai_chat,
 )
+from ferrule.wire.stream import Assembler, assemble
 
 
 def test_an_answer_is_put_together():

@@ -7,18 +7,8 @@ from typing import Any
 
 import pytest
 
+from ferrule.wire import AnswerEnd, AnswerStart, Broke, Delta, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
 from ferrule.wire.stream import failure_of
-from ferrule.wire.turn import (
-    AnswerEnd,
-    AnswerStart,
-    Broke,
-    Delta,
-    TextPiece,
-    ThinkingPiece,
-    UseBegun,
-    UseEnded,
-    UsePiece,
-)
 from tests.wire.streams import WRITERS, parsed, raw
 
 pytestmark = pytest.mark.usefixtures("packages")

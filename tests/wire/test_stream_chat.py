@@ -4,11 +4,7 @@ import json
 
 import pytest
 
-from ferrule.wire.anthropic_stream import AnthropicWriter
-from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
-from ferrule.wire.stream import assemble
-from ferrule.wire.translate import translate
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -21,6 +17,10 @@ from ferrule.wire.turn import (
     UseEnded,
     UsePiece,
 )
+from ferrule.wire.anthropic_stream import AnthropicWriter
+from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
+from ferrule.wire.stream import assemble
+from ferrule.wire.translate import translate
 from tests.wire.streams import check_deltas, check_messages, event, events, parsed, read, written
 
 HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "gpt"}

@@ -2,8 +2,7 @@
 
 import pytest
 
-from ferrule.wire.gemini_stream import GeminiReader, GeminiWriter
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -15,6 +14,7 @@ from ferrule.wire.turn import (
     UseEnded,
     UsePiece,
 )
+from ferrule.wire.gemini_stream import GeminiReader, GeminiWriter
 from tests.wire.streams import read, written
 
 

@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.content import Text
+from ferrule.wire import AnswerEnd, AnswerStart, Broke, TextPiece, ThinkingPiece, Use, UseBegun, UseEnded, UsePiece
 from ferrule.wire.anthropic_stream import AnthropicWriter
 from ferrule.wire.openai_chat_stream import ChatReader
 from ferrule.wire.stream import assemble
 from ferrule.wire.translate import GrokCalls, translate
-from ferrule.wire.turn import AnswerEnd, AnswerStart, Broke, TextPiece, ThinkingPiece, Use, UseBegun, UseEnded, UsePiece
 from tests.wire.streams import check_messages, cuts, parsed
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from ferrule.wire import AnswerEnd, AnswerStart, Broke, TextPiece, UsePiece
 from ferrule.wire.openai_chat_stream import ChatReader
-from ferrule.wire.sse import ServerSentEvent
-from ferrule.wire.turn import AnswerEnd, AnswerStart, Broke, TextPiece, UsePiece
+from ferrule.wire.stream import ServerSentEvent
 from tests.wire.streams import read
 
 

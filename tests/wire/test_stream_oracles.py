@@ -6,12 +6,7 @@ from typing import Any
 import pytest
 
 from ferrule.core.content import Text
-from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
-from ferrule.wire.gemini_stream import GeminiReader, GeminiWriter
-from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
-from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWriter
-from ferrule.wire.stream import assemble
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -24,6 +19,11 @@ from ferrule.wire.turn import (
     UseEnded,
     UsePiece,
 )
+from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
+from ferrule.wire.gemini_stream import GeminiReader, GeminiWriter
+from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
+from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWriter
+from ferrule.wire.stream import assemble
 from tests.wire.streams import read, written
 
 pytestmark = pytest.mark.usefixtures("packages")

@@ -9,10 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.core.content import Text
-from ferrule.wire.sse import EventReader
-from ferrule.wire.stream import EventSequencer, assemble
-from ferrule.wire.translate import translate
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     Broke,
     Delta,
@@ -26,6 +23,8 @@ from ferrule.wire.turn import (
     UseEnded,
     UsePiece,
 )
+from ferrule.wire.stream import EventReader, EventSequencer, assemble
+from ferrule.wire.translate import translate
 from tests.strategies import texts
 from tests.wire.streams import READERS, WRITERS, answers, check_deltas, check_messages, parsed, raw, read, written
 

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from ferrule.core.content import Text
-from ferrule.wire.sse import EventReader
-from ferrule.wire.stream import Assembler
+from ferrule.wire import ModelResponse, Reason, Thinking, Usage, Use
+from ferrule.wire.stream import Assembler, EventReader
 from ferrule.wire.translate import Translator
-from ferrule.wire.turn import ModelResponse, Reason, Thinking, Usage, Use
 from tests.wire.streams import READERS, WRITERS
 
 FOLDER = Path(__file__).parent / "recorded"

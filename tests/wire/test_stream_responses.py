@@ -5,11 +5,7 @@ import json
 import pytest
 
 from ferrule.core.content import Text
-from ferrule.wire.anthropic_stream import AnthropicWriter
-from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWriter
-from ferrule.wire.stream import assemble
-from ferrule.wire.translate import translate
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -25,6 +21,10 @@ from ferrule.wire.turn import (
     UseEnded,
     UsePiece,
 )
+from ferrule.wire.anthropic_stream import AnthropicWriter
+from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWriter
+from ferrule.wire.stream import assemble
+from ferrule.wire.translate import translate
 from tests.wire.streams import check_deltas, check_messages, parsed, read, written
 
 WIRE = "openai-responses"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.wire.sse import DONE, EventReader, EventTooLongError, ServerSentEvent, event, text
+from ferrule.wire.stream import DONE, EventReader, EventTooLongError, ServerSentEvent, event, text
 
 STREAMS = [
     pytest.param(b"data: a\n\n", [ServerSentEvent("", b"a")], id="line-feeds"),

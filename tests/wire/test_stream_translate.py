@@ -2,14 +2,7 @@
 
 import pytest
 
-from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
-from ferrule.wire.gemini_stream import GeminiWriter
-from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
-from ferrule.wire.openai_responses_stream import ResponsesWriter
-from ferrule.wire.shape import unpack_thinking
-from ferrule.wire.sse import LIMIT_BYTES
-from ferrule.wire.translate import CUT, Translator, translate, translate_live
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -20,7 +13,14 @@ from ferrule.wire.turn import (
     UseBegun,
     UseEnded,
     UsePiece,
+    unpack_thinking,
 )
+from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
+from ferrule.wire.gemini_stream import GeminiWriter
+from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
+from ferrule.wire.openai_responses_stream import ResponsesWriter
+from ferrule.wire.stream import LIMIT_BYTES
+from ferrule.wire.translate import CUT, Translator, translate, translate_live
 from tests.wire.streams import WRITERS, check_messages, parsed, raw, written
 
 ANSWER: list[Delta] = [

@@ -7,9 +7,19 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from ferrule.core.content import Cache, Document, Image, Text
-from ferrule.wire import anthropic, gemini, openai_chat, openai_responses
-from ferrule.wire.shape import WireError
-from ferrule.wire.turn import Foreign, Part, Result, Thinking, Turn, Use
+from ferrule.wire import (
+    Foreign,
+    Part,
+    Result,
+    Thinking,
+    Turn,
+    Use,
+    WireError,
+    anthropic,
+    gemini,
+    openai_chat,
+    openai_responses,
+)
 from tests.wire.strategies import conversations
 
 WIRES = [anthropic, openai_chat, openai_responses, gemini]

@@ -5,8 +5,7 @@ import pytest
 from ferrule.core.call import Call, Failure, Reply, Status
 from ferrule.core.content import Image, Text
 from ferrule.core.errors import ConfigError
-from ferrule.wire.turn import Result, Use
-from ferrule.wire.wire import WIRES, call_of, load_wire, result_of
+from ferrule.wire import WIRES, Result, Use, call_of, load_wire, result_of
 from tests.architecture.project import python
 
 COMMON = {"definitions_out", "definitions_in"}
@@ -42,9 +41,9 @@ def test_an_unknown_format_is_told_the_known_ones():
 
 
 def test_the_table_of_formats_loads_none_of_them(tmp_path):
-    code = "import sys, ferrule.wire.wire; print(sorted(n for n in sys.modules if n.startswith('ferrule.wire.')))"
+    code = "import sys, ferrule.wire; print(sorted(n for n in sys.modules if n.startswith('ferrule.wire.')))"
 
-    assert python(code, home=tmp_path).strip() == "['ferrule.wire.turn', 'ferrule.wire.wire']"
+    assert python(code, home=tmp_path).strip() == "['ferrule.wire', 'ferrule.wire']"
 
 
 @pytest.mark.parametrize(

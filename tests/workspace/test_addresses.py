@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.tools.web.conversation_addresses import Addresses
+from ferrule.tools.web import Addresses
 
 
 def strange(addresses: Addresses, url: str) -> bool:

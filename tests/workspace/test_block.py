@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.files.block import block
+from ferrule.files.text import block
 
 PYTHON = '''\
 import os

@@ -1,8 +1,7 @@
 """Commands from files: names, front matter, trust."""
 
 from ferrule.permissions.trust import code_files
-from ferrule.tools.skills.commands import command_files
-from ferrule.tools.skills.text import compose
+from ferrule.tools.skills.text import command_files, compose
 
 
 def put(folder, name, text):

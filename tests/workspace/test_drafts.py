@@ -12,7 +12,7 @@ from tests.direct import Direct
 from ferrule.checkpoints.undo import Drafts, Undo
 from ferrule.core.errors import ToolFailure
 from ferrule.files.transaction import Writer
-from ferrule.system.locks import try_lock
+from ferrule.system.folder import try_lock
 from ferrule.tools.files.edit import Edit, Write
 from ferrule.tools.files.read import Read
 

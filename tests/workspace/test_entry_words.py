@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from ferrule.checkpoints.rewind import entry_words
+from ferrule.checkpoints.undo import entry_words
 from ferrule.files.journal import FileChange, JournalEntry, NodeChange
 
 

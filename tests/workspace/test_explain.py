@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.files.explain import LIMIT_CHARACTERS, explain, explain_ambiguous
 from ferrule.files.match import Ambiguous, Missing, find
+from ferrule.files.replace import LIMIT_CHARACTERS, explain, explain_ambiguous
 from ferrule.files.text import parse
 
 SOURCE = """\

@@ -8,9 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ToolFailure
-from ferrule.files.guard import PROTECTED, Guard
+from ferrule.files.guard import ENVIRONMENTS, NAMED, PROTECTED, READABLE, SECRET, Guard
 from ferrule.files.jail import Jail
-from ferrule.files.secrets import ENVIRONMENTS, NAMED, READABLE, SECRET
 
 SECRETS = [
     ".env",

@@ -5,8 +5,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.patches import codex_patch, is_sayable, update
 
-from ferrule.files.explain import explain_unplaced
 from ferrule.files.patch import LIMIT_CHARACTERS, LIMIT_LISTED, Hunk, Malformed, Placed, Section, Unplaced, parse, place
+from ferrule.files.replace import explain_unplaced
 from ferrule.files.text import TextFile, splice
 from ferrule.files.text import parse as parse_file
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ferrule.files.jsonspan import MOST_DEEP, MOST_PARTS, BadJson, Json, Span
+from ferrule.files.notebook import MOST_DEEP, MOST_PARTS, BadJson, Json, Span
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),

@@ -2,9 +2,8 @@
 
 import pytest
 
-from ferrule.files.guard import Guard
+from ferrule.files.guard import HOME, Guard, holds_key, holds_token
 from ferrule.files.jail import Jail
-from ferrule.files.secrets import HOME, holds_key, holds_token
 
 BODY = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\nVJTUt9Us8cKj\n"
 

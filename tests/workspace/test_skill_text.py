@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.system.environment import shell
-from ferrule.tools.skills.skills import Parameter
+from ferrule.tools.skills import Parameter
 from ferrule.tools.skills.text import Composed, SkillCommand, Unquotable, compose, prompt_arguments, words
 
 NASTY = [

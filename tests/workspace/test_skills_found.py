@@ -9,16 +9,7 @@ from hypothesis import strategies as st
 
 from ferrule.core.errors import ToolFailure
 from ferrule.files.jail import Jail
-from ferrule.tools.skills.skills import (
-    FILE_BYTES,
-    MOST_SKILLS,
-    Parameter,
-    ServerPrompt,
-    Skills,
-    files_beside,
-    read_raw,
-    rules,
-)
+from ferrule.tools.skills import FILE_BYTES, MOST_SKILLS, Parameter, ServerPrompt, Skills, files_beside, read_raw, rules
 
 PLACES = {
     "settings": ("more", "user"),

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from ferrule.sandbox.temporary import Temporary
+from ferrule.sandbox.home import Temporary
 
 
 def test_a_session_has_its_own_and_removes_it(tmp_path):
@@ -38,7 +38,7 @@ def test_calls_of_one_workspace_share_theirs_until_an_hour_has_passed(tmp_path):
 
 
 def test_what_a_killed_engine_left_is_removed_by_the_next(tmp_path):
-    use = "from ferrule.sandbox.temporary import Temporary; Temporary(sys.argv[1])"
+    use = "from ferrule.sandbox.home import Temporary; Temporary(sys.argv[1])"
     script = f"import os, sys; {use}; os.kill(os.getpid(), 9)"
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False, timeout=60)
     left = os.listdir(tmp_path / "machines")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ferrule.tools.threads import Item, excerpt, words
 from ferrule.tools.threads.search import QUERY_CHARS, ThreadQuery, has_full_text, moment, parse
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item, excerpt, words
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0

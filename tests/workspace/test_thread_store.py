@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ferrule.system.sqlite import UnusableError
+from ferrule.tools.threads import Item, Thread, ThreadMetadata, parse_thread_id
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item, Thread, ThreadMetadata, parse_thread_id
 
 ONE = "T-5928a90d-d53b-488f-a829-4e36442142ee"
 OTHER = "T-5928ffff-0000-4000-8000-000000000000"

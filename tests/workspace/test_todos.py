@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ToolFailure
-from ferrule.tools.todos.store import (
+from ferrule.tools.todos import (
     MOST_EDGES,
     MOST_METADATA_CHARS,
     MOST_TODOS,
@@ -221,8 +221,8 @@ async def test_nobody_takes_what_another_is_working_on(todos, before, change, ta
 
 
 async def test_there_is_a_most_of_everything(todos, monkeypatch):
-    monkeypatch.setattr("ferrule.tools.todos.store.MOST_TODOS", 3)
-    monkeypatch.setattr("ferrule.tools.todos.store.MOST_EDGES", 1)
+    monkeypatch.setattr("ferrule.tools.todos.MOST_TODOS", 3)
+    monkeypatch.setattr("ferrule.tools.todos.MOST_EDGES", 1)
     await filled(todos, 3)
 
     assert (MOST_TODOS, MOST_EDGES) == (1_000, 5_000)
@@ -316,7 +316,7 @@ async def test_a_write_that_is_cancelled_has_happened_or_not_and_the_list_goes_o
 WORKER = """
 import asyncio, sys
 from ferrule.core.errors import ToolFailure
-from ferrule.tools.todos.store import TodoChange, Todos
+from ferrule.tools.todos import TodoChange, Todos
 
 async def work(folder, name):
     todos = Todos(folder, "T-1", busy_seconds=50.0)

@@ -21,7 +21,7 @@ from ferrule.core.errors import ToolFailure
 from ferrule.files import transaction
 from ferrule.files.journal import find_changed_span
 from ferrule.files.ledger import fingerprint
-from ferrule.system.locks import Locks
+from ferrule.system.folder import Locks
 
 ACCESS_LIST = "system.posix_acl_access"
 

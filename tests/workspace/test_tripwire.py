@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ferrule.files.guard import Guard
-from ferrule.git.config import harmful_keys, without
+from ferrule.git import harmful_keys, without
 from ferrule.sandbox.tripwire import Tripwire
 
 KEPT = (".mcp.json", ".claude", ".vscode")

@@ -4,26 +4,40 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from ferrule.agent import (
+    Began,
+    Budget,
+    Called,
+    Compacted,
+    Ended,
+    FellBack,
+    Limits,
+    Reason,
+    RepeatCounter,
+    Spent,
+    Stopped,
+    TurnBegan,
+    TurnEnded,
+    Waiting,
+    add_spent,
+    clamp_usage,
+    longest,
+)
 from ferrule.agent.attachments import Prompt, PromptPart, check_vision, names_of, prompt_parts, words_of_parts
 from ferrule.agent.compaction import Compacting
 from ferrule.agent.conversation import EMPTY, INTERRUPTED, STOPPED_BEFORE, Conversation, build_failure, words_of
-from ferrule.agent.events import Began, Called, Compacted, Ended, FellBack, Reason, Spent, TurnBegan, TurnEnded
-from ferrule.agent.limits import Budget, Limits, RepeatCounter, Stopped, Waiting, add_spent, clamp_usage, longest
-from ferrule.agent.progress import PromptProgress, find_named_files, without_numbers
-from ferrule.agent.request import NOTHING, Answered, ask
+from ferrule.agent.request import NOTHING, Answered, PromptProgress, ask, find_named_files, without_numbers
 from ferrule.agent.text_calls import SpokenCalls
-from ferrule.core.call import Reply
+from ferrule.core.call import Done, Event, Reply, ToolsChanged
 from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
-from ferrule.core.events import Done, Event, ToolsChanged
-from ferrule.models.model import Model, ModelError
-from ferrule.settings.schema import Loop
+from ferrule.models import Model, ModelError
+from ferrule.settings import Loop
 from ferrule.tools import READ
-from ferrule.wire.turn import ModelRequest, Turn, Usage, Use
-from ferrule.wire.wire import call_of, result_of
+from ferrule.wire import ModelRequest, Turn, Usage, Use, call_of, result_of
 
 if TYPE_CHECKING:
-    from ferrule.hooks.hook import After
+    from ferrule.hooks import After
 
 
 _CUT = (

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from ferrule import documents as formats
 from ferrule.core.call import Call
 from ferrule.core.content import Document, Image, Text, data_bytes
 from ferrule.core.errors import ConfigError
-from ferrule.documents import formats
-from ferrule.documents.formats import is_pdf
-from ferrule.models.model import Model, has_vision
+from ferrule.documents import is_pdf
+from ferrule.models import Model, has_vision
 from ferrule.system.folder import describe, read_all
 from ferrule.tools import READ
+from ferrule.wire import Part, Result, Turn
 from ferrule.wire.conversation import document_words
-from ferrule.wire.turn import Part, Result, Turn
 
 if TYPE_CHECKING:
-    from ferrule.engine.engine import Engine
+    from ferrule.engine import Engine
 
 
 PromptPart = Text | Image | Document

@@ -6,16 +6,15 @@ Nothing is lost: outputs are in the store under an id, and the thread keeps ever
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ferrule.agent import Compacted, Stopped
 from ferrule.agent.attachments import find_attachments, names_of
 from ferrule.agent.conversation import CHARS_PER_TOKEN, tokens_of, words_of
-from ferrule.agent.events import Compacted
-from ferrule.agent.limits import Stopped
 from ferrule.agent.recall import NAME
 from ferrule.core.content import Document, Image, Text
 from ferrule.core.errors import FerruleError
-from ferrule.models.model import Model, ModelError
-from ferrule.settings.schema import Loop
-from ferrule.wire.turn import Result, Thinking, Turn, Use
+from ferrule.models import Model, ModelError
+from ferrule.settings import Loop
+from ferrule.wire import Result, Thinking, Turn, Use
 
 if TYPE_CHECKING:
     from ferrule.agent.agent import Agent

@@ -11,24 +11,33 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
+from ferrule.agent import AgentEvent, Limits, Reason, Spent, Steered, Warned
 from ferrule.agent.attachments import PromptPart, names_of, without_sight, words_of_parts
-from ferrule.agent.events import AgentEvent, Reason, Spent, Steered, Warned
-from ferrule.agent.limits import Limits
 from ferrule.agent.recall import NAME as RECALL
 from ferrule.core.call import Call, Reply
 from ferrule.core.content import Document, Image, Text, data_bytes
 from ferrule.core.errors import ConfigError, ToolFailure
-from ferrule.core.face import Face
-from ferrule.dialects.dialect import is_small
+from ferrule.core.tool import Face
+from ferrule.dialects import is_small
 from ferrule.files.ledger import Ledger, Sights
-from ferrule.models.model import Model, ModelError, has_vision
-from ferrule.tools.threads.thread import PROMPT
-from ferrule.wire.turn import Definition, ModelRequest, ModelResponse, Part, Result, Thinking, ToolChoice, Turn, Use
-from ferrule.wire.wire import definition_of
+from ferrule.models import Model, ModelError, has_vision
+from ferrule.tools.threads import PROMPT
+from ferrule.wire import (
+    Definition,
+    ModelRequest,
+    ModelResponse,
+    Part,
+    Result,
+    Thinking,
+    ToolChoice,
+    Turn,
+    Use,
+    definition_of,
+)
 
 if TYPE_CHECKING:
     from ferrule.agent.threads import Keeping, Resumed
-    from ferrule.hooks.hook import After
+    from ferrule.hooks import After
 
 
 RESUMED = "error: tool execution was interrupted (session resumed)"

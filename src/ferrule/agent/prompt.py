@@ -12,7 +12,7 @@ from ferrule.tools import EDIT
 from ferrule.wire.text_calls import example
 
 if TYPE_CHECKING:
-    from ferrule.core.face import Face
+    from ferrule.core.tool import Face
     from ferrule.files.guidance import Guide
 
 

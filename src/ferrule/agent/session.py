@@ -10,42 +10,41 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
+from ferrule.agent import AgentEvent, Limits, Warned, cost_limit_warning
 from ferrule.agent.agent import Agent
 from ferrule.agent.compaction import Compacting
 from ferrule.agent.conversation import Conversation, Reads, Setup
-from ferrule.agent.events import AgentEvent, Warned
-from ferrule.agent.limits import Limits, cost_limit_warning
 from ferrule.agent.prompt import EDIT_FORM, InstructionNews, edit_example, repository, system_prompt
 from ferrule.agent.recall import OwnThread, Recall
 from ferrule.agent.subagents import Children, Home, Promised, model_name
 from ferrule.agent.text_calls import FORM
 from ferrule.agent.threads import Keeping, PlanKept, ThreadTitle, check_unused, copy_thread, find_thread, load_thread
 from ferrule.checkpoints.remade import CACHES, left_out_words
+from ferrule.core.call import Event, HookRun
 from ferrule.core.errors import ConfigError
-from ferrule.core.events import Event, HookRun
-from ferrule.core.subagents import Subagent
-from ferrule.dialects.dialect import is_small, pick
+from ferrule.core.services import Subagent
+from ferrule.dialects import is_small, pick
+from ferrule.engine import Engine
 from ferrule.engine.build import new_session_id
-from ferrule.engine.engine import Engine
 from ferrule.files.ledger import Ledger
+from ferrule.models import Model, ModelError
 from ferrule.models.catalog import choose, load_model, small_model
-from ferrule.models.model import Model, ModelError
-from ferrule.output.clean import clean
+from ferrule.output import clean
 from ferrule.permissions.policy import mode_name
-from ferrule.settings.schema import Settings, state_folder
-from ferrule.system.locks import try_lock
-from ferrule.tools.threads.thread import WRITTEN
-from ferrule.tools.web.conversation_addresses import Addresses
+from ferrule.settings import Settings, state_folder
+from ferrule.system.folder import try_lock
+from ferrule.tools.threads import WRITTEN
+from ferrule.tools.web import Addresses
 
 if TYPE_CHECKING:
     from ferrule.agent.threads import Resumed
     from ferrule.core.tool import AnyTool
-    from ferrule.dialects.dialect import Dialect
+    from ferrule.dialects import Dialect
     from ferrule.engine.build import EngineOptions
     from ferrule.files.guidance import Guide
     from ferrule.permissions.ask import Asker, Callback
     from ferrule.tools.threads.store import ThreadStore
-    from ferrule.wire.turn import Usage
+    from ferrule.wire import Usage
 
 
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)

@@ -8,35 +8,33 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ferrule.agent import AgentEvent, Budget, ChildBegan, ChildEnded, Ended, Limits, Reason, Spent, TurnEnded
 from ferrule.agent.agent import Agent
 from ferrule.agent.attachments import words_of_parts
 from ferrule.agent.compaction import Compacting
 from ferrule.agent.conversation import Conversation, Reads, Setup
-from ferrule.agent.events import AgentEvent, ChildBegan, ChildEnded, Ended, Reason, Spent, TurnEnded
-from ferrule.agent.limits import Budget, Limits
 from ferrule.agent.prompt import system_prompt
 from ferrule.agent.recall import NAME as RECALL
 from ferrule.agent.recall import OwnThread
 from ferrule.agent.threads import Keeping, below
+from ferrule.core.call import Done, Event, Prepared
 from ferrule.core.errors import ConfigError, ToolFailure
-from ferrule.core.events import Done, Event, Prepared
-from ferrule.core.services import Planning
-from ferrule.core.subagents import AgentStatus, Job, Subagent, Subagents, Worked
+from ferrule.core.services import AgentStatus, Job, Planning, Subagent, Subagents, Worked
 from ferrule.core.tool import Context
 from ferrule.engine.build import new_session_id
 from ferrule.files.ledger import Ledger
+from ferrule.models import Model, ModelError
 from ferrule.models.catalog import SHORT
-from ferrule.models.model import Model, ModelError
+from ferrule.permissions import ModeConfig, includes
 from ferrule.permissions.policy import mode_name
-from ferrule.permissions.toolset import ModeConfig, includes
 from ferrule.tools import ENTER_PLAN, EXIT_PLAN, NEED_MODEL
 
 if TYPE_CHECKING:
     from ferrule.agent.threads import Resumed
-    from ferrule.engine.branch import Branch
-    from ferrule.engine.engine import Engine
+    from ferrule.engine import Engine
+    from ferrule.engine.build import Branch
     from ferrule.permissions.policy import Policy
-    from ferrule.settings.schema import Loop
+    from ferrule.settings import Loop
     from ferrule.tools.threads.store import ThreadStore
 
 

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple, Protocol
 
 from ferrule.core.call import Call
 from ferrule.core.content import Text
-from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.suggest import near
+from ferrule.core.errors import BadArguments, ToolFailure, near
+from ferrule.wire import Definition, Result, Turn
 from ferrule.wire.text_calls import CallBlock, TextCall, example, find, find_leading_calls, find_trailing_calls
-from ferrule.wire.turn import Definition, Result, Turn
 
 FORM = (
     "A file that the user shows you is changed by your answer: write its name, and one code block that holds all of "

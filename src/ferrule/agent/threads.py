@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import msgspec
 
+from ferrule.agent import Spent
 from ferrule.agent.attachments import names_of
 from ferrule.agent.conversation import (
     LEFT_OFF,
@@ -34,22 +35,21 @@ from ferrule.agent.conversation import (
     prompt_text,
     words_of,
 )
-from ferrule.agent.events import Spent
 from ferrule.agent.prompt import read_git_head
 from ferrule.agent.request import ask
 from ferrule.core.content import Document, Image, Text
 from ferrule.core.errors import ConfigError, FerruleError
 from ferrule.core.services import Beginner, Planning
 from ferrule.files.ledger import Sights
-from ferrule.models.model import Model
-from ferrule.output.clean import clean
-from ferrule.tools.threads.thread import PROMPT, SAID_CHARS, TITLE, WRITTEN, parse_thread_id
-from ferrule.wire.turn import ModelRequest, Part, Result, Thinking, Turn, Usage, Use
+from ferrule.models import Model
+from ferrule.output import clean
+from ferrule.tools.threads import PROMPT, SAID_CHARS, TITLE, WRITTEN, parse_thread_id
+from ferrule.wire import ModelRequest, Part, Result, Thinking, Turn, Usage, Use
 
 if TYPE_CHECKING:
-    from ferrule.engine.engine import Engine
+    from ferrule.engine import Engine
+    from ferrule.tools.threads import Item, Thread
     from ferrule.tools.threads.store import ThreadStore
-    from ferrule.tools.threads.thread import Item, Thread
 
 
 _encode = msgspec.json.Encoder().encode
@@ -204,14 +204,14 @@ def _title(turn: Turn) -> str:
 
 
 def _item(turn: Turn, files: tuple[str, ...]) -> "Item":
-    from ferrule.tools.threads.thread import Item  # on the writer's thread
+    from ferrule.tools.threads import Item  # on the writer's thread
 
     said = words_of(turn) if turn.role == "assistant" else ""
     return Item("turn", turn.role, _encode_json(turn), _search_text(turn), files, said=_first_chars(said))
 
 
 def _other(kind: str, value: Any) -> "Item":
-    from ferrule.tools.threads.thread import Item  # on the writer's thread
+    from ferrule.tools.threads import Item  # on the writer's thread
 
     return Item(kind, "", _encode_json(value), said=_first_chars(value) if kind == WRITTEN else "")
 

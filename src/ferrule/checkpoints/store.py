@@ -28,8 +28,7 @@ from ferrule.checkpoints.blobs import Blobs, BlobStoreError, make_private, priva
 from ferrule.checkpoints.tree import FileFingerprint, NodeSnapshot, TreeChange
 from ferrule.files.journal import Node, unkept
 from ferrule.git.objects import Objects, entries
-from ferrule.system.folder import READ_NO_LINK, Folder, Stamp, is_settled, read_all, stamp
-from ferrule.system.locks import share_lock, try_lock
+from ferrule.system.folder import READ_NO_LINK, Folder, Stamp, is_settled, read_all, share_lock, stamp, try_lock
 
 _LOOSE = re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")
 _PACK = re.compile(r"pack-[0-9a-f]{40,64}\.(?:pack|idx|rev|bitmap|keep|mtimes|promisor)|multi-pack-index")

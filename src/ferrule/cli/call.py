@@ -6,13 +6,11 @@ from typing import Any
 import click
 import msgspec
 
-from ferrule.cli.codes import DONE
 from ferrule.cli.options import as_text, engine_options, exit_code, finish, open_engine, read_stdin, show_report, tools
-from ferrule.cli.show import plain
-from ferrule.core.call import Call, Reply
+from ferrule.cli.show import DONE, plain
+from ferrule.core.call import Call, Done, Event, Reply
 from ferrule.core.errors import ToolFailure
-from ferrule.core.events import Done, Event
-from ferrule.engine.engine import Engine
+from ferrule.engine import Engine
 
 
 @click.command("call")

@@ -16,34 +16,26 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, REFUSED, USAGE
 from ferrule.cli.options import StoppedError, asker_of, exit_code, finish, open_engine, session_options, show_report
-from ferrule.cli.show import paint
+from ferrule.cli.show import DONE, FAILED, INTERRUPTED, REFUSED, USAGE, paint
 from ferrule.core.call import Call, Reply
 from ferrule.core.errors import ToolFailure
-from ferrule.dialects.amp.reports import (
-    blocks,
-    describe_places,
-    explain_covering_checks,
-    explain_none_run,
-    row,
-    summarize_run,
-)
-from ferrule.dialects.amp.reports import describe_places as in_files
-from ferrule.engine.engine import Engine
+from ferrule.dialects.amp import blocks, describe_places, explain_covering_checks, explain_none_run, row, summarize_run
+from ferrule.dialects.amp import describe_places as in_files
+from ferrule.engine import Engine
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
+from ferrule.models import ModelError
 from ferrule.models.catalog import VARIABLE, choose
-from ferrule.models.model import ModelError
-from ferrule.output.clean import clean
+from ferrule.output import clean
 from ferrule.permissions.ask import Answer, Asker, Nobody, Question, end_sentence, visible
-from ferrule.tools.checks.outcomes import Check, Checked, CheckRun, CheckWatch
-from ferrule.tools.lsp.outcomes import Problem
+from ferrule.tools.checks import Check, Checked, CheckRun, CheckWatch
+from ferrule.tools.lsp import Problem
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from ferrule.settings.schema import Models
+    from ferrule.settings import Models
     from ferrule.tools.checks.choice import Known
 
 
@@ -365,7 +357,7 @@ async def _list_checks(names: Sequence[str], path: str, session: dict[str, Any],
         except ToolFailure as error:
             click.echo(clean(error.message), err=True)
             return _CODES.get(error.code or "", USAGE)
-    from ferrule.tools.checks.review import as_check  # it brings in the readers of reviews
+    from ferrule.tools.checks.tool import as_check  # it brings in the readers of reviews
 
     root, found = engine.jail.folder, known.found
     checks, others = [*found.checks, *(as_check(one, root) for one in known.reviews.reviews)], list(found.others)

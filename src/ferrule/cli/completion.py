@@ -2,7 +2,7 @@
 
 import click
 
-from ferrule.cli.codes import DONE
+from ferrule.cli.show import DONE
 
 _BASH_COLONS = r"""
 # Readline ends a word at a colon; a model is named HOST:MODEL.

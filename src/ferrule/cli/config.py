@@ -16,16 +16,14 @@ from typing import Any
 import click
 import msgspec
 
-from ferrule.cli.codes import DONE
+from ferrule import permissions as decision
 from ferrule.cli.options import setting_keys
-from ferrule.cli.show import DefaultCommandGroup, paint
-from ferrule.core.errors import ConfigError
-from ferrule.core.suggest import near
-from ferrule.dialects.dialect import load_dialect
+from ferrule.cli.show import DONE, DefaultCommandGroup, paint
+from ferrule.core.errors import ConfigError, near
+from ferrule.dialects import load_dialect
 from ferrule.engine.build import check_folders, layers_of
-from ferrule.permissions import decision
+from ferrule.settings import Settings, managed_path, read_settings, settings_path, state_folder
 from ferrule.settings.layers import LayerFile, Name, list_settings, merge_layers, project_path, value_of
-from ferrule.settings.schema import Settings, managed_path, read_settings, settings_path, state_folder
 
 _VARIABLES = (
     "FERRULE_SETTINGS",
@@ -194,7 +192,6 @@ def _unknown(key: str, known: list[str]) -> str:
 
 
 def _rows(whole: Any, workspace: str) -> list[dict[str, Any]]:
-
     rows = []
     for key, _ in list_settings():
         rows += _members(key, value_of(whole.settings, key), whole.origins)

@@ -13,23 +13,21 @@ from collections.abc import Callable
 import click
 import msgspec
 
-from ferrule.agent.events import AgentEvent, Called, Spoke, TurnEnded
+from ferrule.agent import AgentEvent, Called, Spoke, TurnEnded
 from ferrule.agent.session import Session
-from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.options import finish
 from ferrule.cli.render import TranscriptPrinter
-from ferrule.cli.show import Bar, columns, paint, paint_diff, plain, timeline
+from ferrule.cli.show import DONE, FAILED, Bar, columns, paint, paint_diff, plain, timeline
 from ferrule.cli.undo import diffs
-from ferrule.core.call import Call, Reply
-from ferrule.core.events import Done
-from ferrule.engine.engine import Engine
+from ferrule.core.call import Call, Done, Reply
+from ferrule.engine import Engine
 from ferrule.files.diff import diff
 from ferrule.models.cues import read
 from ferrule.models.recorder import load
 from ferrule.permissions.ask import Everybody
 from ferrule.permissions.trust import Trust, code_files
 from ferrule.sandbox.profile import choose
-from ferrule.settings.schema import Settings
+from ferrule.settings import Settings
 
 _HERE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "demo")
 

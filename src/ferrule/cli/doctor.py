@@ -18,14 +18,13 @@ from typing import Any, NamedTuple
 import click
 
 from ferrule import __version__
-from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.options import engine_options, finish, open_engine
-from ferrule.cli.show import paint
+from ferrule.cli.show import DONE, FAILED, paint
+from ferrule.core import __version__ as _version__version__
 from ferrule.core.errors import ConfigError
-from ferrule.core.version import __version__ as _version__version__
 from ferrule.files import search
 from ferrule.output.store import StoreError
-from ferrule.settings.schema import load_settings, settings_path, state_folder
+from ferrule.settings import load_settings, settings_path, state_folder
 from ferrule.system.environment import program_on_path, shell
 
 
@@ -171,9 +170,8 @@ def _web() -> Iterator[DoctorFinding]:
     """Settings of the web that would only fail when a page is fetched."""
     from ferrule.sandbox.web_address import WebError
     from ferrule.system.hosts import entries
-    from ferrule.tools.web.backends import complaint_of
     from ferrule.tools.web.connect import proxy
-    from ferrule.tools.web.search import load_backend
+    from ferrule.tools.web.search import complaint_of, load_backend
 
     settings = load_settings()
     web = settings.web
@@ -284,10 +282,9 @@ def _git() -> DoctorFinding:
 
 def _model() -> DoctorFinding:
     """The model that would be asked, and whether it could be; nothing is sent."""
+    from ferrule.models import ModelError
     from ferrule.models.catalog import ELSEWHERE, NO_MODEL_IN_SHORT, check_key, choose, resolve_name
-    from ferrule.models.hosts import find_host
-    from ferrule.models.keys import stored_key
-    from ferrule.models.model import ModelError
+    from ferrule.models.hosts import find_host, stored_key
 
     settings = load_settings().models
     try:

@@ -8,12 +8,10 @@ import sys
 
 import click
 
-from ferrule.cli.codes import DONE, FAILED
-from ferrule.cli.show import paint
+from ferrule.cli.show import DONE, FAILED, paint
 from ferrule.core.errors import ConfigError
-from ferrule.models.hosts import ALIASES, find_host, host_names, key_names
-from ferrule.models.keys import KeyStore, stored_key
-from ferrule.settings.schema import Models, load_settings
+from ferrule.models.hosts import ALIASES, KeyStore, find_host, host_names, key_names, stored_key
+from ferrule.settings import Models, load_settings
 
 _MOST_CHARS = 20_000
 

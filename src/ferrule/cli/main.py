@@ -8,12 +8,11 @@ from collections.abc import Sequence
 
 import click
 
-from ferrule.cli.codes import BUG, DONE, FAILED, INTERRUPTED, USAGE
 from ferrule.cli.options import StoppedError
-from ferrule.core.errors import FerruleError
-from ferrule.core.suggest import near
+from ferrule.cli.show import BUG, DONE, FAILED, INTERRUPTED, USAGE
+from ferrule.core.errors import FerruleError, near
 from ferrule.system import proc
-from ferrule.system.signals import hold_none_back
+from ferrule.system.proc import hold_none_back
 
 COMMANDS = {
     "chat": "Talk to an agent at the terminal; so does `ferrule` alone.",
@@ -44,6 +43,7 @@ _BESIDE = {
     "exec": ("call", "exec_command"),
     "redo": ("undo", "redo_command"),
     "output": ("undo", "output_command"),
+    "chat": ("talk.command", "command"),
     "logout": ("login", "logout"),
     "version": ("doctor", "version_command"),
 }
@@ -143,7 +143,7 @@ def _is_terminal() -> bool:
 
 
 def _chat() -> click.Command:
-    from ferrule.cli.chat import command  # for who names no command
+    from ferrule.cli.talk.command import command  # for who names no command
 
     return command
 

@@ -15,30 +15,27 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ferrule.cli.codes import DONE, FAILED, REFUSED
 from ferrule.cli.options import engine_options, finish, open_engine
-from ferrule.cli.show import DefaultCommandGroup, paint
-from ferrule.core.errors import ConfigError
-from ferrule.core.suggest import near
+from ferrule.cli.show import DONE, FAILED, REFUSED, DefaultCommandGroup, paint
+from ferrule.core.errors import ConfigError, near
+from ferrule.engine import Engine
 from ferrule.engine.build import resolve_settings
-from ferrule.engine.engine import Engine
-from ferrule.output.clean import clean
-from ferrule.sandbox.search_path import apart, left_out
-from ferrule.serve.mcp.questions import Clients
-from ferrule.serve.mcp.roots import Roots, is_nowhere, refuse_everything
-from ferrule.serve.mcp.server import Serving
-from ferrule.settings.schema import settings_path, state_folder
+from ferrule.output import clean
+from ferrule.serve.mcp import Serving
+from ferrule.serve.mcp.client import Clients, Roots, is_nowhere, refuse_everything
+from ferrule.settings import settings_path, state_folder
+from ferrule.sources.mcp import ServerState
 from ferrule.sources.mcp.config import USER_FILE, add_server, read_servers, remove_server
 from ferrule.sources.mcp.connection import Opening
-from ferrule.sources.mcp.server import ServerState
 from ferrule.sources.mcp.servers import Servers
-from ferrule.system.roster import Roster
+from ferrule.system.environment import apart, left_out
+from ferrule.system.tree import Roster
 
 if TYPE_CHECKING:
     from socket import socket
 
     from ferrule.sources.mcp.approval import Approval, Approve
-    from ferrule.sources.mcp.tool import McpTool
+    from ferrule.sources.mcp.servers import McpTool
 
 
 _WORKSPACE = click.option(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from ferrule.cli.codes import DONE, FAILED, USAGE
 from ferrule.cli.options import finish
-from ferrule.cli.show import columns, format_json, paint
+from ferrule.cli.show import DONE, FAILED, USAGE, columns, format_json, paint
 from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
+from ferrule.models import Model, ModelError, RetryNotice
 from ferrule.models.catalog import (
     CATALOG,
     ELSEWHERE,
@@ -27,12 +27,10 @@ from ferrule.models.catalog import (
     load_model,
     resolve_name,
 )
-from ferrule.models.hosts import find_host, host_names
-from ferrule.models.keys import stored_key
-from ferrule.models.model import Model, ModelError, RetryNotice
-from ferrule.output.clean import clean
-from ferrule.settings.schema import Models, load_settings
-from ferrule.wire.turn import ModelRequest, Turn
+from ferrule.models.hosts import find_host, host_names, stored_key
+from ferrule.output import clean
+from ferrule.settings import Models, load_settings
+from ferrule.wire import ModelRequest, Turn
 
 if TYPE_CHECKING:
     from ferrule.models.http import HttpModel

@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, REFUSED, USAGE
-from ferrule.core.call import Reply
+from ferrule.cli.show import DONE, FAILED, INTERRUPTED, REFUSED, USAGE
+from ferrule.core.call import Event, Reply, Reported
 from ferrule.core.errors import ConfigError
-from ferrule.core.events import Event, Reported
-from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.engine.engine import Engine
+from ferrule.dialects import FAMILIES, load_dialect
+from ferrule.engine import Engine
+from ferrule.permissions import MODES
 from ferrule.permissions.ask import Asker, Everybody, Nobody
-from ferrule.permissions.decision import MODES
-from ferrule.settings.schema import load_settings, state_folder
-from ferrule.system.signals import is_ignored
+from ferrule.settings import load_settings, state_folder
+from ferrule.system.proc import is_ignored
 
 if TYPE_CHECKING:
-    from ferrule.agent.limits import Limits
+    from ferrule.agent import Limits
 
 
 _MOST_THREADS = 100
@@ -310,7 +309,7 @@ def limit_options(command: F) -> F:
 
 def take_limits(options: dict[str, Any]) -> "Limits | None":
     """Take the limits out of the options; None if there is none."""
-    from ferrule.agent.limits import Limits  # for commands that ask a model
+    from ferrule.agent import Limits  # for commands that ask a model
 
     limits = Limits(*(options.pop(f"max_{name}") for name in Limits._fields))
     return limits if any(limit is not None for limit in limits) else None

@@ -8,14 +8,13 @@ from typing import Any
 
 import click
 
-from ferrule.cli.codes import DONE, FAILED, REFUSED
 from ferrule.cli.options import as_text, engine_options, finish, open_engine, read_stdin
-from ferrule.cli.show import DefaultCommandGroup, paint
+from ferrule.cli.show import DONE, FAILED, REFUSED, DefaultCommandGroup, paint
 from ferrule.core.call import Call
-from ferrule.engine.engine import Engine
-from ferrule.permissions.decision import Decision
-from ferrule.permissions.layers import project_files
-from ferrule.settings.schema import state_folder
+from ferrule.engine import Engine
+from ferrule.permissions import Decision
+from ferrule.permissions.trust import project_files
+from ferrule.settings import state_folder
 
 _RULES = click.option(
     "--rules",

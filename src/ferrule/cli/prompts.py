@@ -310,7 +310,7 @@ def _plain(default: Any) -> str:
 
 def _validate_value(name: str, value: Any, about: Mapping[str, Any]) -> Any:
     """The value, where the server will take it: one that it would not would make an end of all that was typed."""
-    from ferrule.arguments import complaints  # for whoever is asked by a server
+    from ferrule.arguments import schema as complaints  # for whoever is asked by a server
     from ferrule.arguments.schema import judge
 
     schema = {"type": "object", "properties": {name: dict(about)}}

@@ -18,18 +18,18 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from ferrule.cli.codes import DONE
 from ferrule.cli.options import finish, models
+from ferrule.cli.show import DONE
 from ferrule.core.errors import ConfigError
 from ferrule.serve.mcp.http import check_token, is_loopback, listen
 from ferrule.serve.proxy.records import Record, RequestRecords
-from ferrule.settings.schema import Settings, load_settings
+from ferrule.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ferrule.serve.proxy.exchange import Shop
-    from ferrule.settings.schema import Routing
+    from ferrule.settings import Routing
 
 
 _LISTEN = "127.0.0.1:8790"
@@ -118,8 +118,8 @@ def command(
         raise click.UsageError("--json prints on standard output, which is PROGRAM's: use --log FILE.")
     if command_line and shutil.which(command_line[0]) is None:
         raise click.UsageError(f"There is no program {command_line[0]!r} on PATH.")
-    from ferrule.serve.proxy.routes import check_targets
     from ferrule.serve.proxy.server import complaints, routing_of
+    from ferrule.serve.proxy.upstreams import check_targets
 
     settings = load_settings()
     routing = routing_of(settings, profile, model, dict(map(_rule, rules)))
@@ -239,7 +239,7 @@ def _build_log_writer(file: IO[str], name: str) -> "Callable[[Record], object]":
 
 async def _run_program(options: _Options, url: str, serving: "asyncio.Task[None]") -> int:
     """Run a program that asks the proxy, in this terminal. Returns its exit code."""
-    from ferrule.serve.proxy.programs import start_of
+    from ferrule.serve.proxy.server import start_of
 
     start = start_of(options.command, url, options.token)
     with _interrupts_are_the_programs():  # from before it runs, and until it has ended

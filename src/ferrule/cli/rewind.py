@@ -16,15 +16,15 @@ from ferrule.agent.conversation import REWOUND, UNREWOUND, Past, Prompt
 from ferrule.agent.session import Claim
 from ferrule.agent.threads import resume
 from ferrule.checkpoints.remade import left_out_words
-from ferrule.checkpoints.rewind import Rewind, count_noun, is_folder
-from ferrule.cli.codes import DONE, FAILED
+from ferrule.checkpoints.undo import Rewind, count_noun, is_folder
+from ferrule.cli.show import DONE, FAILED
 from ferrule.core.errors import ConfigError, ToolFailure
-from ferrule.engine.engine import Engine
+from ferrule.engine import Engine
 from ferrule.files.journal import Journal, JournalEntry, Node, NodeChange
-from ferrule.output.clean import clean
-from ferrule.settings.schema import state_folder
+from ferrule.output import clean
+from ferrule.settings import state_folder
+from ferrule.tools.threads import Item, ThreadMetadata, when
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item, ThreadMetadata, when
 
 MOST_PROMPTS = 30
 _MOST_PATHS = 20

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 import msgspec
 
+from ferrule.agent import AgentEvent, Began, Called, Ended, Reason
 from ferrule.agent.attachments import Prompt, attach
-from ferrule.agent.events import AgentEvent, Began, Called, Ended, Reason
 from ferrule.agent.session import Session
 from ferrule.arguments.schema import judge
-from ferrule.cli.codes import DONE, FAILED, INTERRUPTED, LIMIT, REFUSED
-from ferrule.cli.lines import outbox
 from ferrule.cli.options import (
     LEFT_OUT,
     Prompted,
@@ -31,21 +29,22 @@ from ferrule.cli.options import (
     read_stdin,
     session_options,
 )
-from ferrule.cli.printer import EventDisplay, front, plainly
-from ferrule.cli.refusals import Refusals, refusal_lines
+from ferrule.cli.printer import EventDisplay, front, outbox, plainly
+from ferrule.cli.render import Refusals, refusal_lines
 from ferrule.cli.session_flags import FITTING, FLAGS, Fitting, SessionFlags, add_fitting_options, session_flags
+from ferrule.cli.show import DONE, FAILED, INTERRUPTED, LIMIT, REFUSED
+from ferrule.core.call import Done
 from ferrule.core.content import Image
 from ferrule.core.errors import ConfigError, FerruleError
-from ferrule.core.events import Done
 from ferrule.core.tool import Context, Tool
 from ferrule.permissions.ask import Everybody, Nobody
 
 if TYPE_CHECKING:
     from ferrule.agent.agent import Agent
-    from ferrule.cli.driven.driver import Driver
+    from ferrule.cli.driven import Driver
     from ferrule.core.access import Access
     from ferrule.core.tool import Args
-    from ferrule.hooks.hook import Hook
+    from ferrule.hooks import Hook
 
 
 CODES: dict[Reason, int] = {
@@ -392,7 +391,7 @@ async def _run(work: Work, shown: EventDisplay) -> int:
 
 
 async def _lines(work: Work, shown: EventDisplay, stopping: Stopping) -> Ended:
-    from ferrule.cli.driven.driver import Driver  # for programs that talk
+    from ferrule.cli.driven import Driver  # for programs that talk
 
     may_bypass = work.options["permission_mode"] == "bypassPermissions"
     async with Driver(work.write, may_bypass=may_bypass) as driver:
@@ -476,7 +475,7 @@ class AnswerForm:
 
     def hook(self) -> "Hook":
         """Sends the model back to work that wants to end without an answer."""
-        from ferrule.hooks.hook import Hook  # for whoever wants a form
+        from ferrule.hooks import Hook  # for whoever wants a form
 
         return Hook("Stop", function=self._stop, source="--json-schema")
 

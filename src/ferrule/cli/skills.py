@@ -5,13 +5,12 @@ from typing import Any
 
 import click
 
-from ferrule.cli.codes import DONE
-from ferrule.cli.show import format_json, paint
+from ferrule.cli.show import DONE, format_json, paint
 from ferrule.core.errors import ToolFailure
 from ferrule.files.jail import Jail
-from ferrule.output.clean import clean
-from ferrule.settings.schema import load_settings, settings_path, state_folder
-from ferrule.tools.skills.skills import Skill, Skills
+from ferrule.output import clean
+from ferrule.settings import load_settings, settings_path, state_folder
+from ferrule.tools.skills import Skill, Skills
 
 _OWNERS = {"user": "yours", "project": "the project's"}
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ferrule.agent.events import (
+from ferrule.agent import (
     AgentEvent,
     Began,
     Called,
@@ -25,18 +25,15 @@ from ferrule.agent.events import (
     TurnBegan,
     TurnEnded,
     Warned,
+    add_usage,
 )
-from ferrule.agent.limits import add_usage
 from ferrule.agent.subagents import agent_id_of
-from ferrule.cli.codes import UNFORMED, WHY
-from ferrule.cli.show import escape_json
-from ferrule.core.call import Reply, sayable
+from ferrule.cli.show import UNFORMED, WHY, escape_json
+from ferrule.core.call import Blocked, Done, HookRun, Reply, Reported, sayable
 from ferrule.core.content import Text
-from ferrule.core.events import Blocked, Done, HookRun, Reported
+from ferrule.wire import Result, Usage, Use, result_of
 from ferrule.wire.anthropic import results_out, said_out
 from ferrule.wire.conversation import json_text
-from ferrule.wire.turn import Result, Usage, Use
-from ferrule.wire.wire import result_of
 
 if TYPE_CHECKING:
     from ferrule.cli.run import AnswerForm

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli.codes import DONE, FAILED
-from ferrule.cli.show import paint
-from ferrule.output.clean import clean
-from ferrule.settings.schema import state_folder
-from ferrule.system.roster import Roster, RosterEntry
+from ferrule.cli.show import DONE, FAILED, paint
+from ferrule.output import clean
+from ferrule.settings import state_folder
+from ferrule.system.tree import Roster, RosterEntry
 
 if TYPE_CHECKING:
-    from ferrule.engine.engine import Engine
+    from ferrule.engine import Engine
 
 
 _SHOWN_CHARS = 60
@@ -154,7 +153,7 @@ def left_running(engine: "Engine", how: str = _HOW) -> str:
 
 def describe_running(engine: "Engine") -> str:
     """The agents and commands that are at work, on one line; empty where there are none."""
-    from ferrule.core.subagents import Subagents  # for whoever ends a session
+    from ferrule.core.services import Subagents  # for whoever ends a session
     from ferrule.system.tasks import Tasks
 
     tasks = engine.need(Tasks).list()

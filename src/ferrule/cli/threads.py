@@ -17,16 +17,24 @@ import click
 import msgspec
 
 from ferrule.agent.session import Claim
-from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.options import finish, thread_ids
-from ferrule.cli.show import columns, escape_json, format_json, paint
+from ferrule.cli.show import DONE, FAILED, columns, escape_json, format_json, paint
 from ferrule.core.errors import ToolFailure
-from ferrule.output.clean import clean
-from ferrule.settings.schema import load_settings, state_folder
+from ferrule.output import clean
+from ferrule.settings import load_settings, state_folder
+from ferrule.tools.threads import (
+    Item,
+    Message,
+    Thread,
+    ThreadCall,
+    ThreadFinding,
+    ThreadMetadata,
+    messages,
+    render,
+    when,
+)
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item, Thread, ThreadFinding, ThreadMetadata, when
-from ferrule.tools.threads.turns import Message, ThreadCall, messages, render
-from ferrule.tools.todos.store import Todos
+from ferrule.tools.todos import Todos
 
 _SHORT_CHARS = 10
 """`T-` and the first part of an id, which is mostly enough."""

@@ -12,24 +12,23 @@ import click
 import msgspec
 
 from ferrule.cli.call import show_unused
-from ferrule.cli.codes import DONE, FAILED
 from ferrule.cli.options import as_text, engine_options, exit_code, finish, open_engine, show_report, tools
-from ferrule.cli.show import plain
+from ferrule.cli.show import DONE, FAILED, plain
 from ferrule.core.access import within
 from ferrule.core.call import Call, Reply
 from ferrule.core.errors import UnknownTool
-from ferrule.core.face import Face
-from ferrule.core.subagents import Subagents
-from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.engine.engine import Engine
-from ferrule.output.clean import clean
+from ferrule.core.services import Subagents
+from ferrule.core.tool import Face
+from ferrule.dialects import FAMILIES, load_dialect
+from ferrule.engine import Engine
+from ferrule.output import clean
+from ferrule.registry import Registry
 from ferrule.registry.dynamic import count, encode_definition
 from ferrule.registry.dynamic import name as tokenizer
 from ferrule.registry.entry import Registered
-from ferrule.registry.registry import Registry
-from ferrule.settings.schema import load_settings, settings_path
+from ferrule.settings import load_settings, settings_path
+from ferrule.sources.toolbox import LANGUAGES, PROJECT, Language, choose_folder, folders, make
 from ferrule.sources.toolbox.tool import PREFIX
-from ferrule.sources.toolbox.toolbox import LANGUAGES, PROJECT, Language, choose_folder, folders, make
 
 
 class Actions(click.Command):
@@ -84,7 +83,7 @@ def command(
     if tokens:
         show(engine.registry, chosen, wire, as_json=as_json)
     elif wire is not None:
-        from ferrule.wire.wire import definition_of, load_wire  # for who looks at what goes over a wire
+        from ferrule.wire import definition_of, load_wire  # for who looks at what goes over a wire
 
         definitions = load_wire(wire).definitions_out([definition_of(entry.face) for entry in chosen])
         click.echo(msgspec.json.format(msgspec.json.encode(definitions)))
@@ -202,7 +201,7 @@ def _row(face: Face, source: str, wire: str | None) -> CostRow:
     """A tool with its tokens: as a model is shown it or, with `wire`, as that model API is sent it."""
     if wire is None:
         return CostRow(face.name, count(encode_definition(face).decode()), source)
-    from ferrule.wire.wire import definition_of, load_wire  # as in `ferrule tools --wire`
+    from ferrule.wire import definition_of, load_wire  # as in `ferrule tools --wire`
 
     sent = load_wire(wire).definitions_out([definition_of(face)])
     return CostRow(face.name, count(msgspec.json.encode(sent).decode()), source)

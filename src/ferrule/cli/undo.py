@@ -10,17 +10,15 @@ from typing import Any
 
 import click
 
-from ferrule.checkpoints.rewind import entry_words
-from ferrule.checkpoints.undo import Undone
-from ferrule.cli.codes import DONE, FAILED
+from ferrule.checkpoints.undo import Undone, entry_words
 from ferrule.cli.options import engine_options, finish, open_engine
-from ferrule.cli.show import paint_diff
+from ferrule.cli.show import DONE, FAILED, paint_diff
 from ferrule.core.errors import ToolFailure
-from ferrule.engine.engine import Engine
+from ferrule.engine import Engine
 from ferrule.files.diff import diff
 from ferrule.files.journal import JournalEntry
 from ferrule.files.text import is_binary
-from ferrule.output.clean import clean
+from ferrule.output import clean
 
 
 def step(which: str, path: str | None, session: dict[str, Any], *, listing: bool) -> int:

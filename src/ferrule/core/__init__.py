@@ -1,1 +1,3 @@
-"""The nouns: calls, replies, tools, access, arguments, errors, events. No I/O happens here."""
+"""The nouns that everything else speaks in, without any I/O; and the version."""
+
+__version__ = "0.1.0"

@@ -1,4 +1,6 @@
-"""The errors that Ferrule raises on purpose. Anything else is a bug and is reported as one.
+"""The errors that Ferrule raises on purpose, and near misses of names for their messages.
+
+Anything else is a bug and is reported as one.
 
 FerruleError
 ├── ConfigError      the program or its settings are wrong; a person must change something
@@ -8,6 +10,8 @@ FerruleError
 ├── Denied           the policy or the user said no
 └── Cancelled        a call was given up before its turn
 """
+
+from collections.abc import Iterable
 
 
 class FerruleError(Exception):
@@ -73,3 +77,17 @@ class Denied(_CallFailure):
 
 class Cancelled(FerruleError):  # noqa: N818 - as above
     """The call was given up before its turn."""
+
+
+_LEEWAY = 0.14
+
+
+def near(name: str, known: Iterable[str], *, most: int = 3) -> list[str]:
+    """The known names that are much like this one, in upper or lower case; the nearest first."""
+    from difflib import SequenceMatcher, get_close_matches  # only a mistake pays for it
+
+    by_lower = {one.lower(): one for one in known}
+    found = get_close_matches(name.lower(), by_lower, n=most)
+    likeness = [SequenceMatcher(None, match, name.lower()).ratio() for match in found]
+    # Next to one that is almost the same, what shares some letters is no help.
+    return [by_lower[match] for match, like in zip(found, likeness, strict=True) if like > likeness[0] - _LEEWAY]

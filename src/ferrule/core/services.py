@@ -1,24 +1,19 @@
-"""Define the services that tools reach through their context, and the outcomes of calling them.
+"""Define the services that tools reach through their context, and what they come back with.
 
-The services are plan mode, questions to the user, the catalog for `tool_search`, the rules, tools and servers that
-a skill may bring, the resources of MCP servers, the verdict on a host that a call reaches by a redirect, and
-subagents.
-
-In plan mode a session only reads, and writes its plan, until the user has approved the plan. The host runs
+The host runs
 subagents, because it has the model.
 """
 
+import base64
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from ferrule.core.content import Picture
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
-
-if TYPE_CHECKING:
-    from ferrule.core.elsewhere import Mixed, ServerResources
-
 
 Beginner = Literal["user", "model"]
 """Who wants to plan: what the user began, only the user ends."""
@@ -243,3 +238,324 @@ def hosts_allowed(ctx: Context) -> HostsAllowed:
         return ctx.need(HostsAllowed)
     except TypeError:
         return HostsAllowed()
+
+
+class Subagent(NamedTuple):
+    """A helper of the model's own kind, as a file or a tool describes it."""
+
+    name: str
+    model: str
+    """The model that it wants; empty where it says nothing."""
+    tools: tuple[str, ...] | None
+    """Names, or globs of names, of the tools that it may have of those that its parent has; None means all of them."""
+    system: str
+    """Its system prompt."""
+    description: str = ""
+    denied: tuple[str, ...] = ()
+    """Names, or globs of names, of tools that it does not have all the same."""
+    max_turns: int | None = None
+    role: str = ""
+    """What the setting `models.roles` calls its kind, where that is not its name."""
+    mode: str = ""
+    """A permission mode that it wants; it counts only where it is stricter than its parent's."""
+
+
+class Job(NamedTuple):
+    """What a subagent is to do."""
+
+    agent: Subagent
+    prompt: str
+    description: str = ""
+    """What it does, in a few words, for people."""
+    max_turns: int | None = None
+    max_tokens: int | None = None
+    """Of each of its answers."""
+    resume: str = ""
+    """The id of an earlier one whose conversation goes on."""
+    services: Mapping[str, object] = MappingProxyType({})
+    """Objects that its calls have in the place of the session's, by the names of their types."""
+    beside: bool = False
+    """Does whoever waits for it hold all that it may read? Then its calls wait for nobody else's, who may wait for
+    those. It must be given tools that only read."""
+
+
+AgentStatus = Literal["running", "completed", "failed", "stopped"]
+
+
+class Worked(NamedTuple):
+    """What a subagent did, or how far it is."""
+
+    id: str
+    name: str
+    status: AgentStatus
+    text: str
+    """Its last message."""
+    description: str = ""
+    model: str = ""
+    turns: int = 0
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = None
+    seconds: float = 0.0
+    why: str = ""
+    """Why it ended, where it was not done: a limit of turns, a model that could not be asked."""
+    reason: str = "end"
+    """The same as one word: `end`, `turns`, `tokens`, `error`, `interrupted` and so on."""
+    failed_write: str = ""
+    """Why its last write failed, where it did."""
+
+
+class Subagents:
+    """Whoever runs them: `ctx.need(Subagents)`. A host with a model gives its own subclass."""
+
+    can_run = False
+    """Is there a model for them?"""
+
+    async def run(self, subagent: Subagent, prompt: str, ctx: Context) -> str:
+        """Its last message. It has no tool and no permission that its parent has not."""
+        return (await self.work(Job(subagent, prompt), ctx)).text
+
+    async def work(self, job: Job, ctx: Context) -> Worked:  # noqa: ARG002 - subclasses use it
+        """Have it done, and wait for that. Cancelling the call that waits stops it."""
+        raise self._nobody(job.agent.name)
+
+    async def leave(self, job: Job, ctx: Context) -> Worked:  # noqa: ARG002 - subclasses use it
+        """Have it done in the background; it ends with the session at the latest."""
+        raise self._nobody(job.agent.name)
+
+    async def poll(self, agent_id: str, wait_seconds: float = 0.0) -> Worked | None:  # noqa: ARG002 - subclasses do
+        """One that was left in the background, after its end or after so many seconds; None where none has the id."""
+        return None
+
+    async def send(
+        self,
+        agent_id: str,  # noqa: ARG002 - subclasses use them
+        message: str,  # noqa: ARG002
+        ctx: Context,  # noqa: ARG002
+        *,
+        interrupt: bool = False,  # noqa: ARG002
+    ) -> Worked | None:
+        """Tell one of the background more: with its next replies, at once where it is interrupted for it, or, where it
+        has ended, as its next prompt. None where none has the id."""
+        return None
+
+    async def stop(self, agent_id: str) -> Worked | None:  # noqa: ARG002 - subclasses use it
+        """Stop one that was left in the background."""
+        return None
+
+    def expects(self, agent: Subagent, prompt: str) -> bool:  # noqa: ARG002 - subclasses use it
+        """Can the session's own model be asked this? A recording answers only what was asked when it was made."""
+        return self.can_run
+
+    def list(self) -> tuple[Worked, ...]:
+        """Those of the background, the oldest first."""
+        return ()
+
+    def beyond(self, agent: Subagent, names: Sequence[str], ctx: Context) -> tuple[str, ...]:  # noqa: ARG002 - as above
+        """Those of the names that are tools of the caller's and not of this subagent's.
+
+        Here by the names alone; whoever knows the tools knows them in every family's words, and leaves out what the
+        caller has not.
+        """
+        from fnmatch import fnmatchcase  # for subagents that are given tools one by one
+
+        def has(name: str) -> bool:
+            is_given = agent.tools is None or any(fnmatchcase(name, one) for one in agent.tools)
+            return is_given and not any(fnmatchcase(name, one) for one in agent.denied)
+
+        return tuple(name for name in names if not has(name))
+
+    def _nobody(self, name: str) -> ToolFailure:
+        return ToolFailure(
+            f"The subagent {name} cannot be run: this session has no model to run it. Do the work yourself, "
+            "with the other tools.",
+            code="no-model",
+        )
+
+
+class DelegateOutcome(NamedTuple):
+    """A subagent is done, or was stopped."""
+
+    worked: Worked
+
+
+class LeftAgent(NamedTuple):
+    """A subagent goes on in the background."""
+
+    worked: Worked
+
+
+class SubagentBatchResult(NamedTuple):
+    """Several subagents worked side by side; in the order of their tasks."""
+
+    works: tuple[Worked, ...]
+
+
+class AgentsSeen(NamedTuple):
+    """Agents of the background, as they are after somebody has waited for one of them."""
+
+    works: tuple[Worked, ...]
+    timed_out: bool = False
+    """Was the time over before any of them had ended?"""
+
+
+class AgentStopped(NamedTuple):
+    """An agent of the background that was stopped, or had ended before."""
+
+    worked: Worked
+
+
+class AgentSent(NamedTuple):
+    """An agent of the background was told more."""
+
+    worked: Worked
+    call_id: str
+
+
+def subagents(ctx: Context) -> Subagents:
+    """Whoever runs subagents here; where the host has given nobody, one who says so."""
+    try:
+        return ctx.need(Subagents)
+    except TypeError:
+        return Subagents()
+
+
+def last_words(worked: Worked) -> str:
+    """What a subagent said last, and why it went no further where it was stopped."""
+    if not worked.why or worked.status == "running":
+        return worked.text
+    said = f"{worked.text}\n\n" if worked.text.strip() else ""
+    why = "." if worked.status == "stopped" else f": {worked.why}"
+    return f"{said}(It was stopped before it was done{why})"
+
+
+class McpContent(NamedTuple):
+    """A part of an answer that is neither text nor a picture: sound, a link, something embedded."""
+
+    kind: str
+    """As MCP names it: audio, resource_link, resource."""
+    block: dict[str, Any]
+    """The part as MCP writes it."""
+    words: str
+    """What is said in its place where it cannot be shown."""
+
+
+class Mixed(NamedTuple):
+    """What a tool from elsewhere answered."""
+
+    parts: tuple[str | Picture | McpContent, ...]
+    structured: Any = None
+    """The same as a JSON value, where the tool gives one."""
+    failed: bool = False
+    """Does the tool itself say that it failed?"""
+
+
+class ToolsFound(NamedTuple):
+    """Tools that a search has found; they are loaded from now on."""
+
+    query: str
+    tools: tuple["ToolFound", ...]
+    definitions_follow: bool = False
+    """Does the model get their whole definitions with its next turn?"""
+
+
+class ToolFound(NamedTuple):
+    """One tool that a search has found."""
+
+    name: str
+    words: str
+    schema: Any
+
+
+class SkillLoaded(NamedTuple):
+    """A skill's instructions, with its arguments and the output of its commands in them."""
+
+    name: str
+    folder: str
+    """What its relative paths start from; empty for one that is no folder."""
+    text: str
+    brought: tuple[str, ...] = ()
+    """Names of the tools that it has brought."""
+    allowed: tuple[str, ...] = ()
+    """Rules that hold from now on, as it wrote them."""
+    files: tuple[str, ...] = ()
+    """Names of what lies beside its instructions, folders with a slash at their end."""
+
+
+class ServerResource(NamedTuple):
+    """Something that an MCP server offers to be read, or a template of such."""
+
+    server: str
+    uri: str
+    name: str
+    words: str = ""
+    media_type: str = ""
+
+
+class ServerResources(NamedTuple):
+    """What servers offer; `templates` tells which kind was asked for."""
+
+    resources: tuple[ServerResource, ...]
+    templates: bool = False
+    silent: tuple[tuple[str, str], ...] = ()
+    """Servers that could not be asked, each with the reason."""
+    next_cursor: str = ""
+
+
+def render_outcome(outcome: Any) -> Any:
+    """An outcome as text or a JSON value, for tools whose words are their own; parts where there is a picture."""
+    if not isinstance(outcome, Mixed):
+        return outcome
+    parts = outcome.parts
+    if not any(isinstance(part, Picture) for part in parts):
+        if not parts and outcome.structured is not None:
+            return outcome.structured
+        return "\n".join(
+            part if isinstance(part, str) else part.words for part in parts if not isinstance(part, Picture)
+        )
+    return [_render_part(part) for part in parts]
+
+
+def _render_part(part: str | Picture | McpContent) -> dict[str, str]:
+    if isinstance(part, Picture):
+        data = base64.b64encode(part.data).decode()
+        return {"type": "image", "media_type": part.media_type, "data": data}
+    return {"type": "text", "text": part if isinstance(part, str) else part.words}
+
+
+def has_failed(outcome: Any) -> bool:
+    """Does the tool itself say that it failed?"""
+    return isinstance(outcome, Mixed) and outcome.failed
+
+
+How = Literal["substring", "ranked"]
+"""Substring: those whose name or description holds the query come first. Ranked: those that fit best do."""
+
+
+class Catalog:
+    """The registry, as a tool reaches it: `ctx.need(Catalog)`."""
+
+    async def search(self, query: str, *, how: How, limit: int | None = None) -> list[ToolFound]:
+        """The deferred tools that fit the words; they are loaded from now on.
+
+        Servers that were never listed are asked for their tools first.
+        """
+        raise NotImplementedError
+
+    async def select(self, names: Sequence[str]) -> tuple[list[ToolFound], list[str]]:
+        """The tools of these names, which are loaded from now on, and the names that mean none of them."""
+        raise NotImplementedError
+
+    def summary(self) -> str:
+        """What there is to be found, in a few names; empty where there is nothing."""
+        raise NotImplementedError
+
+    def lists(self, name: str) -> bool:
+        """Is the model shown a tool of this name anyway?"""
+        raise NotImplementedError
+
+    @property
+    def definitions_follow(self) -> bool:
+        """Does the model get the whole definitions of loaded tools with its next turn? Then nobody repeats them."""
+        raise NotImplementedError

@@ -28,16 +28,15 @@ from ferrule.core.content import (
     ReadDocument,
     Unread,
 )
-from ferrule.core.face import Face, Values, copy_json
 from ferrule.core.services import PlanApproved, PlanEntered
-from ferrule.tools.shell.outcomes import Left
+from ferrule.core.tool import Face, Values, copy_json
+from ferrule.tools.shell import Left
 
 if TYPE_CHECKING:
-    from ferrule.core.elsewhere import Mixed, ServerResources, SkillLoaded, ToolsFound
-    from ferrule.core.services import ChoiceAnswers
-    from ferrule.dialects.agent_words import Outcome
-    from ferrule.tools.lsp.outcomes import Hovered, InText, Occurrences, Outline
-    from ferrule.tools.web.outcomes import Fetched, Link, Searched
+    from ferrule.core.services import ChoiceAnswers, Mixed, ServerResources, SkillLoaded, ToolsFound
+    from ferrule.dialects.outcome_words import Outcome
+    from ferrule.tools.lsp import Hovered, InText, Occurrences, Outline
+    from ferrule.tools.web import Fetched, Link, Searched
 
 
 Said = Any
@@ -254,7 +253,7 @@ def resources(outcome: "ServerResources") -> dict[str, Any]:
 
 def render_mixed(outcome: "Mixed") -> Said:
     """What a server has answered."""
-    from ferrule.core.elsewhere import render_outcome  # for sessions with servers
+    from ferrule.core.services import render_outcome  # for sessions with servers
 
     return render_outcome(outcome)
 
@@ -288,21 +287,21 @@ def about_skill(outcome: "SkillLoaded") -> list[str]:
 
 def render_delegation(outcome: "Outcome") -> str:
     """What subagents have done, in their own words."""
-    from ferrule.dialects.agent_words import message  # for sessions with subagents
+    from ferrule.dialects.outcome_words import message  # for sessions with subagents
 
     return message(outcome)
 
 
 def about_code(outcome: "Occurrences | Outline | Hovered | InText") -> str:
     """What a language server has said."""
-    from ferrule.dialects.code_words import code  # for sessions that ask language servers
+    from ferrule.dialects.outcome_words import code  # for sessions that ask language servers
 
     return code(outcome)
 
 
 def has_agent_failed(outcome: "Outcome") -> bool:
     """Has none of them done anything?"""
-    from ferrule.dialects.agent_words import agent_failed  # for sessions with subagents
+    from ferrule.dialects.outcome_words import agent_failed  # for sessions with subagents
 
     return agent_failed(outcome)
 
@@ -408,7 +407,7 @@ def page_renderer(again: str, *, is_headed: bool = True) -> "Callable[[Fetched],
     """
 
     def says(outcome: "Fetched") -> Said:
-        from ferrule.tools.web.outcomes import CrossHostRedirect, Missed, WebPage  # for sessions that look at the web
+        from ferrule.tools.web import CrossHostRedirect, Missed, WebPage  # for sessions that look at the web
 
         if not outcome.answer:
             several = len(outcome.pages) > 1
@@ -429,7 +428,7 @@ def page_renderer(again: str, *, is_headed: bool = True) -> "Callable[[Fetched],
 
 
 def _pieces(page: Any, again: str, *, is_headed: bool) -> "list[str | Picture]":
-    from ferrule.tools.web.outcomes import CrossHostRedirect, Missed, WebPicture  # as above
+    from ferrule.tools.web import CrossHostRedirect, Missed, WebPicture  # as above
 
     if isinstance(page, Missed):
         return [f"{page.url} could not be read: {page.why}"]

@@ -8,22 +8,21 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
-from ferrule.core.call import Call, Reply
+from ferrule.core.call import Call, Event, Reply
 from ferrule.core.errors import ConfigError
-from ferrule.core.events import Event
-from ferrule.core.face import Face
-from ferrule.engine.engine import Engine
+from ferrule.core.tool import Face
+from ferrule.engine import Engine
 
 if TYPE_CHECKING:
     import os
 
     from ferrule.checkpoints.undo import Undone
     from ferrule.core.tool import AnyTool
-    from ferrule.dialects.dialect import Dialect
+    from ferrule.dialects import Dialect
     from ferrule.engine.build import EngineOptions
     from ferrule.output.store import Stored
+    from ferrule.permissions import Decision
     from ferrule.permissions.ask import Asker, Callback
-    from ferrule.permissions.decision import Decision
 
 
 T = TypeVar("T")

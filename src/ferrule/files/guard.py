@@ -1,6 +1,6 @@
-"""Paths that are off limits inside the workspace too: secret files and protected files.
+"""Guard paths inside the workspace: secret files and protected files.
 
-Secret files are never read, searched or edited; what is one, `secrets.py` says. Protected files (what programs obey or
+Protected files (what programs obey or
 run by themselves) are never written. Both lists hold for the real path behind a link, in any letter case, with trailing
 dots or blanks, and whether or not the file exists yet. Names compare by whole components.
 
@@ -9,17 +9,313 @@ Two questions about secrets have different answers. `secret`: may a tool tell it
 commands see it; an environment file is told by no tool all the same, for that is the contract.
 """
 
+import functools
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
-from ferrule.files import secrets
 from ferrule.files.jail import Jail
-from ferrule.files.secrets import ENVIRONMENTS, NAMED, READABLE, SECRET, in_folder, matches_patterns
-from ferrule.git.committed import ABSENT, Committed, CommittedFile
+from ferrule.git.objects import ABSENT, Committed, CommittedFile
 from ferrule.system.folder import Stamp, is_settled, read_whole, stamp
+
+_TRAILING = ". \t\n\v\f\r"
+# HFS+ drops these from names before it compares them.
+_INVISIBLE = re.compile("[\u200c-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+
+
+def plain(name: str) -> str:
+    """A name as lax file systems see it: any case, no trailing dots or blanks, no stream, no invisible characters."""
+    if not name.isascii():
+        name = _INVISIBLE.sub("", name).casefold()
+    return name.split(":", 1)[0].rstrip(_TRAILING).lower() or name
+
+
+def normal(path: str) -> str:
+    """A path whose components are all plain, with a slash before each."""
+    return "/" + "/".join([plain(part) for part in path.split(os.sep) if part])
+
+
+def matches_patterns(path: str, patterns: tuple[str, ...]) -> bool:
+    """Does a pattern fit the path, or its end from some component on?"""
+    return bool(compile_patterns(patterns).search(normal(path)))
+
+
+@functools.lru_cache(maxsize=16)
+def compile_patterns(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """One expression for all patterns, each anchored at a component boundary and at the end of the path."""
+    return re.compile("|".join(rf"(?:/{_expression(pattern)}\Z)" for pattern in patterns), re.DOTALL)
+
+
+def in_folder(folder: str, patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    """May one of these patterns fit a name in this folder? It never says no where one does, and is quick.
+
+    `**` stands only at the end of a pattern here, and no slash within braces.
+    """
+    trees = compile_patterns(_trees(patterns))
+    return (lambda _: True) if trees.search(normal(folder).rstrip("/") + "/x") else _last(patterns)
+
+
+@functools.lru_cache(maxsize=4)
+def _trees(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(pattern for pattern in patterns if pattern.endswith("**"))
+
+
+@functools.lru_cache(maxsize=4)
+def _last(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+    ends = dict.fromkeys(_expression(one.rpartition("/")[2]) for one in patterns if not one.endswith("**"))
+    fits = re.compile("|".join(f"(?:{end})" for end in ends), re.DOTALL).fullmatch
+    return lambda name: fits(plain(name)) is not None
+
+
+def _expression(pattern: str) -> str:
+    """The notation of the lists: `*` within a component, `**` for all below, `{a,b}` for a choice."""
+    pattern, out, at = pattern.lower(), [], 0
+    while at < len(pattern):
+        char = pattern[at]
+        if pattern.startswith("**", at):
+            out.append(".+")
+            at += 1
+        elif char == "*":
+            out.append("[^/]*")
+        elif char == "{" and (end := pattern.find("}", at)) > 0:
+            out.append("(?:" + "|".join(map(re.escape, pattern[at + 1 : end].split(","))) + ")")
+            at = end
+        else:
+            out.append(re.escape(char))
+        at += 1
+    return "".join(out)
+
+
+Kind = Literal["environment", "key", "npmrc", "named", "home"]
+"""`environment`: variables of a program. `key` and `npmrc`: its content decides. `named`: its name is enough.
+`home`: a place in the home folder that holds credentials."""
+
+READABLE = (".env.example", ".env.sample", ".env.template")
+"""Names that look secret and are meant to be shared."""
+
+ENVIRONMENTS = (".env", ".env.*", ".env{-,_}*", ".env~", ".envrc", ".flaskenv", "*.env")
+NAMED = (
+    "credentials",
+    ".credentials",
+    ".credentials.*",
+    "secrets.{json,yaml,yml,toml,ini,env}",
+    "client_secret*.json",
+    "service-account*.json",
+    "id_{rsa,dsa,ecdsa,ed25519,ecdsa_sk,ed25519_sk}",
+    "id_{rsa,dsa,ecdsa,ed25519}.{bak,old,orig,key}",
+    ".vault-token",
+    "*.tfvars",
+    ".aws/**",
+    "*.{p12,pfx,jks,keystore,kdbx,ppk}",
+    ".{netrc,pypirc,pgpass,htpasswd,git-credentials,dockercfg}",
+    "_netrc",
+    ".docker/config.json",
+    ".kube/config",
+    ".gnupg/**",
+    ".ssh/**",
+)
+CREDENTIALS = "credentials.*"
+"""Secret unless it ends like source code or documentation."""
+KEYS = "*.{pem,key}"
+"""Secret unless all that they hold is public."""
+NPMRC = ".npmrc"
+"""Secret if it holds a token."""
+SECRET = (*ENVIRONMENTS, *NAMED, CREDENTIALS, KEYS, NPMRC)
+
+_SOURCE = (
+    "py pyi pyx ts tsx mts cts js jsx mjs cjs go rs java kt kts rb erb c h cc cpp cxx hh hpp hxx m mm cs fs vb php"
+    " swift scala clj cljs groovy ex exs erl hs elm ml mli jl lua dart zig nim pl pm proto graphql vue svelte astro"
+    " html htm css scss less snap md mdx rst adoc pyc"
+)
+SOURCE = frozenset(_SOURCE.split())
+"""The endings with which `credentials.*` is code or documentation. Not `sh`, `txt`, `sql`, `xml`, `json` and their
+like: those are how credentials are kept."""
+
+HOME = (
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".kube",
+    ".docker/config.json",
+    ".netrc",
+    ".npmrc",
+    ".pypirc",
+    ".pgpass",
+    ".git-credentials",
+    ".config/gh",
+    ".config/gcloud",
+    ".config/git/credentials",
+    ".config/op",
+    ".password-store",
+    ".vault-token",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".local/share/keyrings",
+    ".local/state/ferrule/credentials.json",
+    ".mozilla",
+    ".config/google-chrome",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".m2/settings.xml",
+    ".m2/settings-security.xml",
+    ".gradle/gradle.properties",
+    ".cache/huggingface/token",
+    ".local/share/uv/credentials",
+    ".config/pypoetry/auth.toml",
+    ".composer/auth.json",
+    ".terraform.d/credentials.tfrc.json",
+)
+"""In the user's home: what no command needs and every thief wants."""
+
+MOST_BYTES = 4 << 20
+"""A larger file is not looked into, and counts as secret."""
+
+_PUBLIC = frozenset(
+    {
+        "CERTIFICATE",
+        "X509 CERTIFICATE",
+        "TRUSTED CERTIFICATE",
+        "CERTIFICATE REQUEST",
+        "NEW CERTIFICATE REQUEST",
+        "X509 CRL",
+        "PUBLIC KEY",
+        "RSA PUBLIC KEY",
+        "DSA PUBLIC KEY",
+        "EC PUBLIC KEY",
+        "EC PARAMETERS",
+        "DSA PARAMETERS",
+        "DH PARAMETERS",
+        "X9.42 DH PARAMETERS",
+        "PKCS7",
+        "PGP PUBLIC KEY BLOCK",
+        "PGP SIGNATURE",
+    }
+)
+"""The labels of PEM blocks that hold nothing private."""
+_BLOCK = re.compile(r"-----BEGIN ([A-Z0-9. ]+)-----\r?\n[\x20-\x7e\r\n\t]*?-----END \1-----")
+_SSH_PUBLIC = re.compile(
+    r"(?:ssh-(?:rsa|dss|ed25519)|ecdsa-sha2-nistp\d+|sk-[\w.@-]+) AAAA[A-Za-z0-9+/=]+(?:[ \t][^\r\n]*)?"
+)
+_TELLS = re.compile(r"private|secret|passw|-----|[A-Za-z0-9+/=_]{64}", re.IGNORECASE)
+"""Beside public blocks: words, or a run of characters, that may well be a key of another form."""
+_TOKEN_LINE = re.compile(
+    r"(?im)(?:^|[:\s\"'#;])(?:_?auth_?token|_auth|_?password|_?token|key)[\"']?(?:\[\])?[ \t]*=[ \t]*([^\n]*)$"
+)
+_VARIABLE = re.compile(r"\$\{\w+[?]?\}", re.ASCII)
+_TOKEN = re.compile(
+    r"://[^/\s@:]*:[^/\s@]+@|\bnpm_[A-Za-z0-9]{20,}|\bgh[pousr]_[A-Za-z0-9]{20,}|\bglpat-|\beyJ[\w-]{20}"
+)
+
+
+def kind_of(path: str) -> Kind | None:
+    """What a path looks like by its name, from the workspace on; None for no secret. The content may say otherwise."""
+    whole = normal(path)
+    name = whole.rpartition("/")[2]
+    if compile_patterns(SECRET).search(whole) is None or name in READABLE:
+        return None
+    if compile_patterns(ENVIRONMENTS).search(whole):
+        return "environment"
+    if compile_patterns(NAMED).search(whole):
+        return "named"
+    if compile_patterns((CREDENTIALS,)).search(whole) and name.rpartition(".")[2] not in SOURCE:
+        return "named"
+    if compile_patterns((KEYS,)).search(whole):
+        return "key"
+    return "npmrc" if compile_patterns((NPMRC,)).search(whole) else None
+
+
+def is_source(name: str) -> bool:
+    """Does a name end like source code or documentation?"""
+    return plain(name).rpartition(".")[2] in SOURCE
+
+
+def at_home(path: str, home: str, roots: Iterable[str] = ()) -> str:
+    """The place of credentials in the home folder that a path belongs to; empty for none.
+
+    What lies below one of `roots`, which the user works in, belongs to no place that this root is itself a part of.
+    """
+    roots = tuple(roots)
+    for root in roots:
+        if within(path, root) and not meets_home(root, home):
+            return ""
+    whole = normal(path) + "/"
+    for place, shown in _places(home):
+        if whole.startswith(place):
+            inner = [normal(root) + "/" for root in roots]
+            if not any(root.startswith(place) and whole.startswith(root) for root in inner):
+                return shown
+    return ""
+
+
+@functools.lru_cache(maxsize=32)
+def meets_home(root: str, home: str) -> bool:
+    """Is one of the places in this folder, or this folder in one of them?"""
+    whole = normal(root).rstrip("/") + "/"
+    return any(place.startswith(whole) or whole.startswith(place) for place, _ in _places(home))
+
+
+def is_above_place(folder: str, home: str) -> bool:
+    """Is one of the places right in this folder?"""
+    return normal(folder) in _above(home)
+
+
+@functools.lru_cache(maxsize=4)
+def _above(home: str) -> frozenset[str]:
+    return frozenset(place[:-1].rpartition("/")[0] or "/" for place, _ in _places(home))
+
+
+@functools.lru_cache(maxsize=4)
+def _places(home: str) -> tuple[tuple[str, str], ...]:
+    """Each place as it compares, also where the home folder or the place itself is a link."""
+    found: dict[str, str] = {}
+    for name in HOME:
+        spelled = os.path.join(home, name)
+        for path in (spelled, os.path.realpath(spelled)):
+            if not within(home, path):  # a link to what lies above hides nothing
+                found.setdefault(normal(path) + "/", os.path.join("~", name))
+    return tuple(found.items())
+
+
+def holds_key(raw: bytes) -> bool:
+    """May a file hold a private key? Only what is known to be public does not."""
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return True
+    if "\0" in text:
+        return True
+    if not text.strip():
+        return False
+    rest, pieces = 0, []
+    for block in _BLOCK.finditer(text):
+        if block[1] not in _PUBLIC:
+            return True
+        pieces.append(text[rest : block.start()])
+        rest = block.end()
+    pieces.append(text[rest:])
+    if len(pieces) > 1:
+        return _TELLS.search("\n".join(pieces)) is not None
+    lines = [line.strip() for line in text.splitlines()]
+    return not all(_SSH_PUBLIC.fullmatch(line) for line in lines if line and not line.startswith("#"))
+
+
+def holds_token(raw: bytes) -> bool:
+    """Does an `.npmrc` hold a token, a password or a key? One that is only the name of a variable is none."""
+    try:
+        text = raw.decode("utf-8-sig").replace("\r", "\n")
+    except UnicodeDecodeError:
+        return True
+    if "\0" in text or _TOKEN.search(text):
+        return True
+    values = (found[1].strip().strip("\"'").strip() for found in _TOKEN_LINE.finditer(text))
+    return any(value and _VARIABLE.fullmatch(value) is None for value in values)
+
 
 __all__ = ["PROTECTED", "READABLE", "SECRET", "Guard"]
 
@@ -122,14 +418,14 @@ class Guard:
             names = os.listdir(path)
         except OSError:
             return True
-        if "pyvenv.cfg" in names or any(map(secrets.is_source, names)):
+        if "pyvenv.cfg" in names or any(map(is_source, names)):
             return False
         return not self.committed.holds_folder(path)
 
     def marks(self, folder: str) -> Callable[[str], bool]:
         """May a name in this folder be secret or protected by its name? It errs on the side of yes."""
         home = os.path.expanduser("~")
-        if self._home_place(os.path.join(folder, "x")) or secrets.is_above_place(folder, home):
+        if self._home_place(os.path.join(folder, "x")) or is_above_place(folder, home):
             return lambda _: True
         return in_folder(self._inside(folder), (*SECRET, *PROTECTED))
 
@@ -157,7 +453,7 @@ class Guard:
         """Why a path is secret; None where it is not. `is_told`: what is committed counts, for what is told of keys."""
         if self.denied is not None and self.denied(path, "read"):
             return "rule"
-        kind = secrets.kind_of(self._inside(path))
+        kind = kind_of(self._inside(path))
         if kind in {"key", "npmrc"} and not self._holds(path, kind):
             kind = None
         if kind is None and self._home_place(path):
@@ -176,8 +472,8 @@ class Guard:
         try:
             known = self._contents.get(path)
             if known is None or known[0] != stamp(os.stat(path)):
-                raw, status = read_whole(path, secrets.MOST_BYTES, follow=True)
-                known = (stamp(status), (secrets.holds_key if kind == "key" else secrets.holds_token)(raw))
+                raw, status = read_whole(path, MOST_BYTES, follow=True)
+                known = (stamp(status), (holds_key if kind == "key" else holds_token)(raw))
                 self._contents.pop(path, None)
                 if is_settled(status):
                     self._contents[path] = known
@@ -193,7 +489,7 @@ class Guard:
 
     def _home_place(self, path: str) -> str:
         roots = () if self._jail is None else [root.path for root in self._jail.roots]
-        return secrets.at_home(path, os.path.expanduser("~"), roots)
+        return at_home(path, os.path.expanduser("~"), roots)
 
     def is_protected(self, path: str) -> bool:
         if self.denied is not None and self.denied(path, "write"):
@@ -236,7 +532,7 @@ class Guard:
 
     def has_home_place(self, folder: str) -> bool:
         """Are there places of credentials of the home folder in this folder, or is it in one?"""
-        return secrets.meets_home(folder, os.path.expanduser("~"))
+        return meets_home(folder, os.path.expanduser("~"))
 
     def check_read(self, path: str) -> None:
         """Raise for a secret file."""

@@ -21,8 +21,7 @@ import msgspec
 
 from ferrule.core.errors import ToolFailure
 from ferrule.files.ledger import fingerprint_at
-from ferrule.system.folder import is_regular, remove_empty, write_all
-from ferrule.system.locks import Locks, LockTimeoutError, try_lock
+from ferrule.system.folder import Locks, LockTimeoutError, is_regular, remove_empty, try_lock, write_all
 
 S = TypeVar("S", bound=msgspec.Struct)
 

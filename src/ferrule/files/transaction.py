@@ -17,8 +17,17 @@ from ferrule.core.tool import Preview, Previewed
 from ferrule.files.jail import Jail, JailPath
 from ferrule.files.journal import FileChange, Journal, JournalEntry, find_changed_span
 from ferrule.files.ledger import fingerprint
-from ferrule.system.folder import Folder, describe, marks, put_marks, read_all, remove_empty, write_all
-from ferrule.system.locks import Locks, LockTimeoutError
+from ferrule.system.folder import (
+    Folder,
+    Locks,
+    LockTimeoutError,
+    describe,
+    marks,
+    put_marks,
+    read_all,
+    remove_empty,
+    write_all,
+)
 
 Contents = Mapping[str, bytes | None]
 """Real path → its bytes; None for a file that is not there."""

@@ -11,30 +11,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from ferrule.arguments.arguments import Arguments
-from ferrule.arguments.schema import Schema
+from ferrule.arguments.schema import Arguments, Schema
 from ferrule.core.call import Call, Reply, Stop
 from ferrule.core.errors import ConfigError, FerruleError
-from ferrule.core.face import Face
-from ferrule.dialects.dialect import load_dialect
-from ferrule.hooks.protocol import HookOutcome
-from ferrule.output.clean import clean
+from ferrule.core.tool import Face
+from ferrule.dialects import load_dialect
+from ferrule.hooks import HookOutcome
+from ferrule.output import clean
 from ferrule.permissions.ask import Answer, Asker, Question
-from ferrule.permissions.layers import active_files, own_path, project_files
-from ferrule.registry.registry import Registry
-from ferrule.settings.schema import Settings, read_settings
+from ferrule.permissions.trust import active_files, own_path, project_files
+from ferrule.registry import Registry
+from ferrule.settings import Settings, read_settings
 from ferrule.tools import SHELL, facts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ferrule.flow import ScheduledCall, Unready
-    from ferrule.hooks.hook import Hook, HookVerdict
+    from ferrule.hooks import Hook, HookVerdict
     from ferrule.hooks.hooks import Hooks
     from ferrule.hooks.read import HookSet
-    from ferrule.permissions.started import Look
-    from ferrule.registry.foreign import ForeignCall
-    from ferrule.registry.names import FamilyNames
+    from ferrule.permissions.shell.started import Look
+    from ferrule.registry.foreign import FamilyNames, ForeignCall
     from ferrule.settings.layers import Layered
 
 

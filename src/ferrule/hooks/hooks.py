@@ -28,15 +28,14 @@ import msgspec
 
 from ferrule.core.errors import ToolFailure
 from ferrule.execute import Guests
+from ferrule.hooks import After, Hook, HookVerdict, covers
 from ferrule.hooks.answer import HookAnswer, Verdict, failure, from_exit, from_object, strictest, truncate
-from ferrule.hooks.hook import After, Hook, HookVerdict, covers
-from ferrule.permissions.started import CommandScripts, Look, rough
+from ferrule.permissions.shell.started import CommandScripts, Look, rough
 from ferrule.sandbox.profile import Wrapped, do_nothing
-from ferrule.sandbox.search_path import apart
-from ferrule.system.environment import shell
+from ferrule.system.environment import apart, shell
 from ferrule.system.folder import describe
-from ferrule.system.roster import Roster
 from ferrule.system.run import Piped, pipe
+from ferrule.system.tree import Roster
 
 if TYPE_CHECKING:
     from ferrule.sandbox.confinement import Confinement

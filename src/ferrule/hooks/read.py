@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ferrule.core.errors import ConfigError
-from ferrule.core.suggest import near
-from ferrule.hooks.hook import EVENTS, BadMatcher, Hook, Layer, check
-from ferrule.settings.schema import HookSetting
+from ferrule.core.errors import ConfigError, near
+from ferrule.hooks import EVENTS, BadMatcher, Hook, Layer, check
+from ferrule.settings import HookSetting
 
 _STRONG = frozenset({"managed", "user", "session"})
 _ORDER: tuple[Layer, ...] = ("managed", "user", "project", "session")

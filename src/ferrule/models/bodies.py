@@ -22,12 +22,10 @@ import msgspec
 from ferrule.core.content import Text
 from ferrule.models.catalog import ModelProfile
 from ferrule.models.hosts import Host
-from ferrule.settings.schema import Models
+from ferrule.settings import Models
+from ferrule.wire import Definition, ModelRequest, Result, Thinking, Turn, Use, effort, is_own, load_wire
 from ferrule.wire.conversation import unwrap_free_text
-from ferrule.wire.shape import effort, is_own
 from ferrule.wire.stream import StreamReader
-from ferrule.wire.turn import Definition, ModelRequest, Result, Thinking, Turn, Use
-from ferrule.wire.wire import load_wire
 
 MARK: dict[str, Any] = {"type": "ephemeral"}
 BINDING = "thinking-binding-controls-2026-08-01"

@@ -13,13 +13,11 @@ from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from ferrule.core.errors import ConfigError
-from ferrule.core.suggest import near
-from ferrule.models.hosts import ALIASES, ROWS, Host, find_host, key_names, model_here
-from ferrule.models.keys import KeyStore, stored_key
-from ferrule.models.model import Model, ModelError, Prices
+from ferrule.core.errors import ConfigError, near
+from ferrule.models import Model, ModelError, Prices
+from ferrule.models.hosts import ALIASES, ROWS, Host, KeyStore, find_host, key_names, model_here, stored_key
 from ferrule.permissions.trust import StateFile
-from ferrule.settings.schema import KnownModel, Models, state_folder
+from ferrule.settings import KnownModel, Models, state_folder
 
 _T = TypeVar("_T")
 

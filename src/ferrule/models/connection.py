@@ -19,7 +19,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from ferrule.models.model import PROXY_ADVICE, clean_text
+from ferrule.models import PROXY_ADVICE, clean_text
 from ferrule.system.hosts import is_forwarded
 
 _HIGH_BYTES = 1 << 18

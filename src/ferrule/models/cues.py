@@ -22,9 +22,9 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from ferrule.core.errors import ConfigError, FerruleError
-from ferrule.models.model import Prices, Trouble
+from ferrule.models import Prices, Trouble
+from ferrule.wire import Reason, Usage
 from ferrule.wire.conversation import json_text
-from ferrule.wire.turn import Reason, Usage
 
 _Kind = TypeVar("_Kind")
 

@@ -13,14 +13,9 @@ from typing import Any
 
 import msgspec
 
-from ferrule.core.errors import ConfigError
-from ferrule.core.suggest import near
-from ferrule.core.version import __version__
-from ferrule.models.bodies import SPEECH, Encoder, betas, parse_model_ids, reader_of
-from ferrule.models.catalog import DEFAULT_OUTPUT, ModelProfile
-from ferrule.models.connection import BrokenConnection, ConnectionPool, HttpResponse, Silent, Unreachable
-from ferrule.models.hosts import Host, is_near
-from ferrule.models.model import (
+from ferrule.core import __version__
+from ferrule.core.errors import ConfigError, near
+from ferrule.models import (
     LIMIT_BYTES,
     Fault,
     ModelError,
@@ -31,10 +26,13 @@ from ferrule.models.model import (
     clean_text,
     model_label,
 )
-from ferrule.settings.schema import Models
-from ferrule.wire.shape import WireError
-from ferrule.wire.sse import EventReader, EventTooLongError, ServerSentEvent
-from ferrule.wire.turn import AnswerEnd, AnswerStart, Broke, Delta, ModelRequest
+from ferrule.models.bodies import SPEECH, Encoder, betas, parse_model_ids, reader_of
+from ferrule.models.catalog import DEFAULT_OUTPUT, ModelProfile
+from ferrule.models.connection import BrokenConnection, ConnectionPool, HttpResponse, Silent, Unreachable
+from ferrule.models.hosts import Host, is_near
+from ferrule.settings import Models
+from ferrule.wire import AnswerEnd, AnswerStart, Broke, Delta, ModelRequest, WireError
+from ferrule.wire.stream import EventReader, EventTooLongError, ServerSentEvent
 
 Tap = Callable[[ServerSentEvent], object]
 """Whoever wants the events of an answer as they came."""

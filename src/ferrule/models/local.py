@@ -21,11 +21,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 import msgspec
 
 from ferrule.core.content import Document, Image, Text
+from ferrule.models import ModelError, Prices, RetryNotice
 from ferrule.models.cues import each_text
-from ferrule.models.model import ModelError, Prices, RetryNotice
-from ferrule.wire.conversation import apart, document_words, json_text, object_out
-from ferrule.wire.stream import make_id
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Definition,
@@ -42,6 +40,8 @@ from ferrule.wire.turn import (
     UseEnded,
     UsePiece,
 )
+from ferrule.wire.conversation import apart, document_words, json_text, object_out
+from ferrule.wire.stream import make_id
 
 _Found = TypeVar("_Found")
 _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}

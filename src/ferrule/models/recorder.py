@@ -14,6 +14,7 @@ from typing import Any
 
 from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
+from ferrule.models import Model, ModelError, Prices, RetryNotice, has_vision
 from ferrule.models.cues import (
     Cue,
     Header,
@@ -28,11 +29,8 @@ from ferrule.models.cues import (
     line,
     read,
 )
-from ferrule.models.model import Model, ModelError, Prices, RetryNotice, has_vision
 from ferrule.system.threads import Threads
-from ferrule.wire.conversation import json_text, system_words
-from ferrule.wire.stream import Assembler
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -49,6 +47,8 @@ from ferrule.wire.turn import (
     UseEnded,
     UsePiece,
 )
+from ferrule.wire.conversation import json_text, system_words
+from ferrule.wire.stream import Assembler
 
 _INPUT_PIECE = 32
 """How many characters of a call's input come at once, where nothing else is said."""

@@ -24,6 +24,7 @@ from ferrule.core.errors import Denied, ToolFailure
 from ferrule.core.tool import Preview
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail, Outside
+from ferrule.permissions import Case, Decision, ModeConfig, apply_hooks, includes, strictest
 from ferrule.permissions.ask import (
     KINDS,
     NO,
@@ -39,9 +40,7 @@ from ferrule.permissions.ask import (
     is_for,
     visible,
 )
-from ferrule.permissions.decision import Case, Decision, apply_hooks, strictest
 from ferrule.permissions.policy import Policy
-from ferrule.permissions.toolset import ModeConfig, includes
 from ferrule.system.folder import stamp
 from ferrule.tools import READ, SHELL, facts_of
 
@@ -435,7 +434,7 @@ class Gate:
         decision = self.policy.decide(case)
         if not decision.delegate:
             return decision
-        from ferrule.permissions.delegate import delegate  # for whoever has such rules
+        from ferrule.permissions.question import delegate  # for whoever has such rules
 
         roots = [root.path for root in self._jail.roots]
         said = await delegate(decision.delegate, case.name, case.input, thread_id=self._thread, workspace_roots=roots)
@@ -656,9 +655,11 @@ def proposals(case: Case, decide: Decide, roots: Sequence[str], allows: Allows |
 
 
 def _rules(case: Case, access: Access, roots: Sequence[str], allows: Allows | None) -> tuple[str, ...]:
-    from ferrule.permissions.shell.parse import parse  # only commands need it
-    from ferrule.permissions.shell.suggest import attempts
-    from ferrule.permissions.shell.suggest import proposals as suggested
+    from ferrule.permissions.shell.parse import (
+        attempts,
+        parse,  # only commands need it
+    )
+    from ferrule.permissions.shell.parse import proposals as suggested
 
     line = parse(access.key, cwd=access.folder, roots=list(roots))
     if allows is None:

@@ -13,14 +13,13 @@ from typing import NamedTuple, Protocol
 
 from ferrule.core.access import MODE, Access, within
 from ferrule.core.errors import Denied, ToolFailure
-from ferrule.core.face import Face
 from ferrule.core.services import Beginner, PlanApproved, PlanEntered, Planning, Wish
-from ferrule.core.tool import Context, Facts
+from ferrule.core.tool import Context, Face, Facts
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.transaction import Contents, Writer
+from ferrule.permissions import DEFAULT, Case, Decision, parse_mode
 from ferrule.permissions.ask import Answer, Question, visible
-from ferrule.permissions.decision import DEFAULT, Case, Decision, parse_mode
 from ferrule.permissions.policy import Policy
 from ferrule.system.threads import Threads
 from ferrule.tools import EXIT_PLAN
@@ -189,8 +188,10 @@ def _literal(prompt: str, jail: Jail) -> tuple[str, ...]:
         return ()
     if prompt in _lines("install", jail.folder):
         return (prompt,)
-    from ferrule.permissions.shell.parse import parse  # only command lines need it
-    from ferrule.permissions.shell.suggest import proposals
+    from ferrule.permissions.shell.parse import (
+        parse,  # only command lines need it
+        proposals,
+    )
 
     roots = [root.path for root in jail.roots]
     line = parse(prompt, cwd=jail.folder, roots=roots)

@@ -12,13 +12,11 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
-from ferrule.core.catalog import Catalog, How
-from ferrule.core.elsewhere import ToolFound
-from ferrule.core.face import Face, copy_json
-from ferrule.core.services import INSTRUCTIONS
+from ferrule.core.services import INSTRUCTIONS, Catalog, How, ToolFound
+from ferrule.core.tool import Face, copy_json
+from ferrule.registry import Registry
 from ferrule.registry.dynamic import summarize_tools
 from ferrule.registry.entry import Deferred, Registered
-from ferrule.registry.registry import Registry
 from ferrule.registry.vocabulary import actions, join_stems, same, says_little, says_nothing, stem
 
 RANKED = 8

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Preview
+from ferrule.files.guard import HOME as MASKED
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.files.secrets import HOME as MASKED
 from ferrule.sandbox.hidden import Precious, SensitivePaths, find_kept_paths
-from ferrule.sandbox.home import HomeView, environments, find_hidden_path, home_view
+from ferrule.sandbox.home import HomeView, Temporary, environments, find_hidden_path, home_view
 from ferrule.sandbox.profile import ADDRESS, Profile, Sandbox, Wrapped, choose
 from ferrule.sandbox.spawner import Confined
-from ferrule.sandbox.temporary import Temporary
 from ferrule.sandbox.tripwire import Aside, Tripwire, absent
 
 if TYPE_CHECKING:
@@ -304,7 +303,7 @@ class Confinement:
         found = self._precious.find(self._writable())
         if not (found.excludes and _GIT.search(command)):
             return ""
-        from ferrule.git.environment import find_ignored, top_of  # for commands with git
+        from ferrule.git import find_ignored, top_of  # for commands with git
 
         fresh = [path for path in found.secret if path not in self._passed]
         self._passed.update(fresh)

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ferrule.core.errors import ConfigError
-from ferrule.settings.schema import SOURCES, Settings, decode_settings
+from ferrule.settings import SOURCES, Settings, decode_settings
 
 Name = Literal["managed", "user", "project"]
 

@@ -15,35 +15,34 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.core.access import within
-from ferrule.core.elsewhere import Mixed, ServerResources
 from ferrule.core.errors import ToolFailure
-from ferrule.core.services import Bringing, Offered
+from ferrule.core.services import Bringing, Mixed, Offered, ServerResources
 from ferrule.core.tool import AnyTool
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.permissions.ask import NO, Question, visible
 from ferrule.permissions.trust import TOOLBOXES, TOOLS, Trust, code_files, is_any
-from ferrule.registry.registry import Registry
+from ferrule.registry import Registry
 from ferrule.registry.search import SERVER_CHARS
-from ferrule.sandbox.search_path import apart, left_out
 from ferrule.services import Services
 from ferrule.session_policy import SessionPolicy
-from ferrule.settings.schema import Mcp, Settings, settings_path
+from ferrule.settings import Mcp, Settings, settings_path
 from ferrule.sources.mcp.config import Configured, exist, read_servers
 from ferrule.sources.mcp.connection import Opening
 from ferrule.sources.mcp.servers import Servers
-from ferrule.system.roster import Roster
+from ferrule.system.environment import apart, left_out
+from ferrule.system.tree import Roster
 from ferrule.tools import LIST_RESOURCES, LIST_TEMPLATES, READ_RESOURCE, SKILL
-from ferrule.tools.skills.skills import Parameter, ServerPrompt, Skills
+from ferrule.tools.skills import Parameter, ServerPrompt, Skills
 
 if TYPE_CHECKING:
     from ferrule.permissions.ask import Answer
     from ferrule.permissions.policy import Policy
     from ferrule.sandbox.profile import Wrapped
-    from ferrule.sources.function import SourceTools
+    from ferrule.sources import SourceTools
+    from ferrule.sources.mcp import ServerState
     from ferrule.sources.mcp.approval import Approval
-    from ferrule.sources.mcp.server import ServerState
-    from ferrule.sources.toolbox.toolbox import Box, ToolboxEntry
+    from ferrule.sources.toolbox import Box, ToolboxEntry
 
 
 class SourceContext(NamedTuple):
@@ -215,11 +214,7 @@ class SourceLoader:
         usual = [os.path.join(os.path.dirname(settings_path()), "tools"), *self._project(TOOLS)]
         if not packages and not settings.tools.folders and not any(map(os.path.isdir, usual)):
             return
-        from ferrule.sources.custom.executable import user_folders
-        from ferrule.sources.custom.load import (
-            ProgramAnswers,
-            load,  # for whoever has tools of their own
-        )
+        from ferrule.sources.custom import ProgramAnswers, load, user_folders
 
         brought = await load(
             packages=packages,
@@ -243,7 +238,7 @@ class SourceLoader:
     async def _toolbox(self) -> None:
         if "toolbox" in self._loaded:
             return
-        from ferrule.sources.toolbox.toolbox import folders  # only paths
+        from ferrule.sources.toolbox import folders  # only paths
 
         places = folders(
             self.around.settings.tools,
@@ -259,8 +254,8 @@ class SourceLoader:
         self._loaded.add("toolbox")
 
     async def _boxes(self, boxes: "Sequence[Box]") -> "SourceTools":
-        from ferrule.sources.custom.load import ProgramAnswers
-        from ferrule.sources.toolbox.toolbox import Toolbox  # for whoever has one
+        from ferrule.sources.custom import ProgramAnswers
+        from ferrule.sources.toolbox import Toolbox  # for whoever has one
 
         around = self.around
         toolbox = Toolbox(
@@ -280,7 +275,7 @@ class SourceLoader:
 
     async def bring_toolbox(self, folder: str) -> tuple[str, ...]:
         """Bring the toolbox of a skill; the names of its tools."""
-        from ferrule.sources.toolbox.toolbox import Box
+        from ferrule.sources.toolbox import Box
 
         is_projects = any(within(os.path.realpath(folder), root.path) for root in self.around.jail.roots)
         return self._take(f"skill {folder}", await self._boxes([Box(folder, "project" if is_projects else "user")]))
@@ -343,7 +338,7 @@ class SourceLoader:
 
     def _offer_skills(self, *, prompts: bool = True) -> None:
         """`prompts`: are those of servers counted? Then their configuration is read."""
-        from ferrule.tools.skills.skills import Skills  # for whoever shows a model its tools
+        from ferrule.tools.skills import Skills  # for whoever shows a model its tools
 
         self._counts_prompts = prompts
         try:

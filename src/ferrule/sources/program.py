@@ -1,17 +1,20 @@
-"""Running a program that is a tool, or that says what tool it is: bounded output, a fed input, no process left."""
+"""Run a program that is a tool or describes one, and check the schema that it gives."""
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ferrule.core.errors import ToolFailure
+from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.tool import Context
 from ferrule.sandbox.profile import Wrapped, do_nothing
-from ferrule.settings.schema import Settings
+from ferrule.settings import Settings
+from ferrule.sources.mcp import ListedTool
+from ferrule.sources.mcp.results import usable as looked_through
 from ferrule.system.command import Launch, Running, start
 from ferrule.system.folder import describe
-from ferrule.system.roster import Roster
+from ferrule.system.tree import Roster
 
 if TYPE_CHECKING:
     from ferrule.system.child import Starter
@@ -138,3 +141,28 @@ async def _feed(running: Running, data: bytes) -> None:
 def _progress(ctx: Context, text: str) -> None:
     if not ctx.over:
         ctx.progress(text.rstrip().rsplit("\n", 1)[-1][-200:])
+
+
+_NAME = r"[A-Za-z0-9_.-]{1,64}"
+"""What model APIs take as the name of a parameter."""
+
+
+def usable(schema: object) -> dict[str, Any]:
+    """The schema, clean and as an object's. Raises ValueError with a sentence where it cannot be used."""
+    if not isinstance(schema, dict):
+        raise ValueError("Its schema is not an object.")  # noqa: TRY004 - it is about what a program wrote
+    properties = schema.get("properties", {})
+    if not isinstance(properties, dict):
+        raise ValueError('The "properties" of its schema are not an object.')  # noqa: TRY004 - as above
+    for name in properties:
+        if not re.fullmatch(_NAME, name):
+            raise ValueError(
+                f"Its parameter {name[:80]!r} has a name that model APIs refuse: "
+                "they take letters, digits, _, . and -, 64 at most."
+            )
+    try:
+        found = looked_through(ListedTool(name="tool", words="", schema={"properties": {}, **schema}))
+    except ConfigError as error:
+        reason = str(error).rstrip(".")
+        raise ValueError(f"{reason[:1].upper()}{reason[1:]}.") from error
+    return dict(found.schema)

@@ -14,8 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from subprocess import DEVNULL, STDOUT, Popen, TimeoutExpired
 from typing import Literal, Protocol, cast
 
-from ferrule.system.proc import pidfd, signal_group
-from ferrule.system.signals import let_children_heed
+from ferrule.system.proc import let_children_heed, pidfd, signal_group
 from ferrule.system.stream import Pipe
 
 

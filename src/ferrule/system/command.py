@@ -19,9 +19,8 @@ from ferrule.system import tree as reaper
 from ferrule.system.child import ChildProcess, Reads, Starter, Waiters
 from ferrule.system.environment import ProcessLimits, apply_limits, find
 from ferrule.system.highlights import OutputHighlights, together
-from ferrule.system.roster import Roster
 from ferrule.system.stream import Log, OutputDecoder
-from ferrule.system.tree import ProcessTree
+from ferrule.system.tree import ProcessTree, Roster
 
 _KILLED_SECONDS = 2.0
 _LEAVES_SECONDS = 0.02

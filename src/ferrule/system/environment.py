@@ -1,11 +1,4 @@
-"""Prepare a command's environment: its variables, its resource limits, and the programs on PATH.
-
-The variables make programs neither ask, page nor colour; start-up code and secrets are removed.
-
-Limits cover memory, the number of processes and open files, and the size of files.
-
-Programs are looked up on PATH, but never inside a folder that a model can write to.
-"""
+"""Build the environment of commands, and find programs outside the workspace."""
 
 import contextlib
 import errno
@@ -13,8 +6,10 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+from ferrule.core.access import within
 
 # Patterns stay text until the first use: compiling them would be paid by every start of the program.
 _INJECTED = (
@@ -264,3 +259,59 @@ def _identity(path: str) -> tuple[int, int, int, int] | None:
     except OSError:
         return None
     return (seen.st_dev, seen.st_ino, link.st_ino, link.st_mtime_ns)
+
+
+_LISTS = (
+    *("PYTHONPATH", "NODE_PATH", "PERL5LIB", "PERLLIB", "RUBYLIB"),
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FRAMEWORK_PATH"),
+)
+"""Variables that name folders which interpreters load code from."""
+
+
+def apart(environment: Mapping[str, str], roots: Iterable[str]) -> dict[str, str]:
+    """The environment, in which nothing is looked for in these folders.
+
+    A virtual environment of the project is often on PATH: what a command has left there would run with all rights.
+    """
+    roots = tuple(roots)
+    env = {**environment, "PATH": outside(environment.get("PATH", ""), roots)}
+    for name in _LISTS:
+        if name in env:
+            kept = _safe_folders(env.pop(name), roots)
+            env |= {name: os.pathsep.join(kept)} if kept else {}
+    return env
+
+
+def outside(path: str, roots: Iterable[str]) -> str:
+    """A PATH without what is relative or lies in one of the folders."""
+    return os.pathsep.join(_safe_folders(path or os.defpath, tuple(roots))) or os.defpath
+
+
+def left_out(path: str, roots: Iterable[str]) -> tuple[str, ...]:
+    """The folders of a PATH that `outside` leaves out, but for those that are relative."""
+    roots = tuple(roots)
+    return tuple(
+        folder for folder in path.split(os.pathsep) if os.path.isabs(folder) and is_reachable_in(folder, roots)
+    )
+
+
+def is_reachable_in(path: str, roots: Sequence[str]) -> bool:
+    """Is the path in one of the folders, or linked into or out of one, in any letter case?"""
+    folders = [folder.casefold() for root in roots for folder in (os.path.abspath(root), os.path.realpath(root))]
+    # The name may be a link, and so may the folder that it is in: no step on the way may lie inside either.
+    its_folder = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+    ways = (os.path.normpath(path), os.path.realpath(path), its_folder)
+    return any(within(place.casefold(), folder) for place in ways for folder in folders)
+
+
+def _safe_folders(path: str, roots: Sequence[str]) -> list[str]:
+    return [folder for folder in path.split(os.pathsep) if os.path.isabs(folder) and not is_reachable_in(folder, roots)]
+
+
+class Variables(dict[str, str]):
+    """What the user's hooks have set when the session began."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.confined: dict[str, str] = {}
+        """What confined hooks have set: no command outside the sandbox has that, for it could lead to any code."""

@@ -13,8 +13,7 @@ from typing import Literal, NamedTuple
 from ferrule.system.child import Attended, ChildProcess, Starter
 from ferrule.system.command import Finished, Launch, forget, register, start
 from ferrule.system.folder import open_folder
-from ferrule.system.roster import Roster
-from ferrule.system.tree import ProcessTree
+from ferrule.system.tree import ProcessTree, Roster
 
 _TURN_READS = 4
 """Reads of one turn: a command that never stops writing must not keep the loop from the others."""

@@ -13,7 +13,7 @@ from subprocess import Popen
 
 from ferrule.system.child import ProcessHandle, Starter, Waiters
 from ferrule.system.command import Launch, begin, end, forget, register
-from ferrule.system.signals import let_children_heed
+from ferrule.system.proc import let_children_heed
 from ferrule.system.tree import ProcessTree
 
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import TypeVar
 
-from ferrule.system.locks import Locks, LockTimeoutError
+from ferrule.system.folder import Locks, LockTimeoutError
 
 T = TypeVar("T")
 

@@ -14,8 +14,7 @@ from typing import Literal, Protocol
 from ferrule.system.child import OWN
 from ferrule.system.command import Running
 from ferrule.system.environment import find
-from ferrule.system.roster import Roster
-from ferrule.system.tree import ProcessTree
+from ferrule.system.tree import ProcessTree, Roster
 
 Status = Literal["running", "completed", "failed", "killed"]
 

@@ -10,26 +10,26 @@ from typing import Any, Literal
 import msgspec
 
 from ferrule.core.content import Cache, Document, Extra, Image, Text
-from ferrule.wire import conversation
-from ferrule.wire.conversation import Role, object_out, omission_note, order_turns, plain_text, reason_of
-from ferrule.wire.fields import (
-    bare,
-    body_fields,
-    cache_in,
-    field_names,
-    others,
-    own,
-    present,
-    refuse_hosted,
-    tier_in,
-    tier_out,
-)
-from ferrule.wire.schema import builtin
-from ferrule.wire.shape import (
+from ferrule.wire import (
+    Content,
+    Definition,
+    Foreign,
+    ModelRequest,
+    ModelResponse,
+    Part,
+    Reason,
+    ResponseFormat,
+    Result,
+    Thinking,
+    ToolChoice,
+    Turn,
+    Usage,
+    Use,
     WireError,
     as_list,
     as_object,
     budget,
+    conversation,
     count_or_none,
     flag_or,
     is_own,
@@ -45,22 +45,20 @@ from ferrule.wire.shape import (
     tokens,
     unpack_thinking,
 )
-from ferrule.wire.turn import (
-    Content,
-    Definition,
-    Foreign,
-    ModelRequest,
-    ModelResponse,
-    Part,
-    Reason,
-    ResponseFormat,
-    Result,
-    Thinking,
-    ToolChoice,
-    Turn,
-    Usage,
-    Use,
+from ferrule.wire.conversation import Role, object_out, omission_note, order_turns, plain_text, reason_of
+from ferrule.wire.fields import (
+    bare,
+    body_fields,
+    cache_in,
+    field_names,
+    others,
+    own,
+    present,
+    refuse_hosted,
+    tier_in,
+    tier_out,
 )
+from ferrule.wire.schema import builtin
 
 NAME = "anthropic"
 _SILENT = "The tool failed and said nothing."

@@ -4,11 +4,7 @@ from typing import Any
 
 import msgspec
 
-from ferrule.wire.anthropic import NAME
-from ferrule.wire.shape import pack_thinking
-from ferrule.wire.sse import ServerSentEvent, event
-from ferrule.wire.stream import StreamReader, StreamWriter, encode, failure_of, json_text, make_id
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -22,6 +18,18 @@ from ferrule.wire.turn import (
     UseBegun,
     UseEnded,
     UsePiece,
+    pack_thinking,
+)
+from ferrule.wire.anthropic import NAME
+from ferrule.wire.stream import (
+    ServerSentEvent,
+    StreamReader,
+    StreamWriter,
+    encode,
+    event,
+    failure_of,
+    json_text,
+    make_id,
 )
 
 _REASONS: dict[str, Reason] = {

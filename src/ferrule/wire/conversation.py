@@ -19,8 +19,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ferrule.core.content import Document, Image, Text
-from ferrule.wire.shape import WireError
-from ferrule.wire.turn import Content, Definition, Foreign, Part, Reason, Result, Thinking, Turn, Use
+from ferrule.wire import Content, Definition, Foreign, Part, Reason, Result, Thinking, Turn, Use, WireError
 
 FREE = "input"
 """The one parameter of a free-text tool where an API knows only objects."""

@@ -1,4 +1,4 @@
-"""The fields of the four APIs' bodies: which noun of `ferrule.wire.turn` holds each, and which have no place elsewhere.
+"""The fields of the four APIs' bodies: which noun of `ferrule.wire` holds each, and which have no place elsewhere.
 
 A field that stands in no table is its API's own. It is kept as `Extra`, goes back to that API as it came, and is named
 among what was dropped where a body goes to another API.
@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ferrule.core.content import Cache, Extra
-from ferrule.wire.shape import WireError, origin
-from ferrule.wire.turn import Definition, Foreign, ModelRequest, Part
+from ferrule.wire import Definition, Foreign, ModelRequest, Part, WireError, origin
 
 Noun = str | Callable[[Any], "str | None"]
 Shape = Mapping[str, Noun] | str

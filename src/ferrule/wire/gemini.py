@@ -19,7 +19,35 @@ from functools import cache
 from typing import Any, Literal
 
 from ferrule.core.content import Document, Extra, Image, Text
-from ferrule.wire import conversation
+from ferrule.wire import (
+    Definition,
+    Foreign,
+    ModelRequest,
+    ModelResponse,
+    Part,
+    Reason,
+    ResponseFormat,
+    Result,
+    Thinking,
+    ToolChoice,
+    Turn,
+    Usage,
+    Use,
+    WireError,
+    as_list,
+    as_object,
+    as_text,
+    budget,
+    conversation,
+    count_or_none,
+    flag_or,
+    is_own,
+    number_or_none,
+    own_word,
+    refuse_failure,
+    texts_of,
+    tokens,
+)
 from ferrule.wire.conversation import (
     Role,
     apart,
@@ -48,36 +76,6 @@ from ferrule.wire.fields import (
     tier_out,
 )
 from ferrule.wire.schema import LIMIT_DEPTH, list_of, mapping_of, required_of, takes_null, types_of
-from ferrule.wire.shape import (
-    WireError,
-    as_list,
-    as_object,
-    as_text,
-    budget,
-    count_or_none,
-    flag_or,
-    is_own,
-    number_or_none,
-    own_word,
-    refuse_failure,
-    texts_of,
-    tokens,
-)
-from ferrule.wire.turn import (
-    Definition,
-    Foreign,
-    ModelRequest,
-    ModelResponse,
-    Part,
-    Reason,
-    ResponseFormat,
-    Result,
-    Thinking,
-    ToolChoice,
-    Turn,
-    Usage,
-    Use,
-)
 
 NAME = "gemini"
 _ROLES: dict[str, Role] = {"user": "user", "function": "user", "model": "assistant"}

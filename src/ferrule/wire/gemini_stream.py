@@ -4,10 +4,7 @@ from typing import Any
 
 import msgspec
 
-from ferrule.wire.gemini import NAME
-from ferrule.wire.sse import ServerSentEvent
-from ferrule.wire.stream import StreamReader, StreamWriter, encode, failure_of, is_object, make_id
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -21,6 +18,8 @@ from ferrule.wire.turn import (
     UseEnded,
     UsePiece,
 )
+from ferrule.wire.gemini import NAME
+from ferrule.wire.stream import ServerSentEvent, StreamReader, StreamWriter, encode, failure_of, is_object, make_id
 
 _REASONS: dict[str, Reason] = {"STOP": "end", "MAX_TOKENS": "length", "OTHER": "end", "CONTINUATION": "length"}
 """Every other reason is a refusal, or a call that went wrong."""

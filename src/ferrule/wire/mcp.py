@@ -5,10 +5,22 @@ from collections.abc import Iterable
 from typing import Any
 
 from ferrule.core.content import Document, Image, Picture, Text
-from ferrule.core.elsewhere import McpContent, Mixed
+from ferrule.core.services import McpContent, Mixed
+from ferrule.wire import (
+    Content,
+    Definition,
+    Foreign,
+    Result,
+    Use,
+    as_list,
+    as_object,
+    flag_or,
+    list_or,
+    object_or,
+    text_of,
+    text_or,
+)
 from ferrule.wire.conversation import json_text, object_out, omission_note
-from ferrule.wire.shape import as_list, as_object, flag_or, list_or, object_or, text_of, text_or
-from ferrule.wire.turn import Content, Definition, Foreign, Result, Use
 
 NAME = "mcp"
 

@@ -5,10 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ferrule.wire.openai_chat import NAME
-from ferrule.wire.sse import DONE, ServerSentEvent
-from ferrule.wire.stream import StreamReader, StreamWriter, encode, failure_of, is_object, json_text, make_id
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -20,6 +17,18 @@ from ferrule.wire.turn import (
     UseBegun,
     UseEnded,
     UsePiece,
+)
+from ferrule.wire.openai_chat import NAME
+from ferrule.wire.stream import (
+    DONE,
+    ServerSentEvent,
+    StreamReader,
+    StreamWriter,
+    encode,
+    failure_of,
+    is_object,
+    json_text,
+    make_id,
 )
 
 _REASONS: dict[str, Reason] = {

@@ -13,7 +13,40 @@ from typing import Any, TypeGuard
 from msgspec.structs import replace
 
 from ferrule.core.content import Cache, Document, Extra, Image, Text
-from ferrule.wire import conversation
+from ferrule.wire import (
+    Definition,
+    Foreign,
+    ModelRequest,
+    ModelResponse,
+    Part,
+    Reason,
+    ResponseFormat,
+    Result,
+    Thinking,
+    ToolChoice,
+    Turn,
+    Usage,
+    Use,
+    WireError,
+    as_list,
+    as_object,
+    as_text,
+    budget,
+    conversation,
+    count_or_none,
+    effort_of,
+    flag_or,
+    is_own,
+    list_or,
+    object_or,
+    own_word,
+    pack_thinking,
+    refuse_failure,
+    text_of,
+    text_or,
+    tokens,
+    unpack_thinking,
+)
 from ferrule.wire.conversation import (
     Role,
     arguments_in,
@@ -56,41 +89,6 @@ from ferrule.wire.schema import (
     tool_subset_in,
     tools_out,
     word_out,
-)
-from ferrule.wire.shape import (
-    WireError,
-    as_list,
-    as_object,
-    as_text,
-    budget,
-    count_or_none,
-    effort_of,
-    flag_or,
-    is_own,
-    list_or,
-    object_or,
-    own_word,
-    pack_thinking,
-    refuse_failure,
-    text_of,
-    text_or,
-    tokens,
-    unpack_thinking,
-)
-from ferrule.wire.turn import (
-    Definition,
-    Foreign,
-    ModelRequest,
-    ModelResponse,
-    Part,
-    Reason,
-    ResponseFormat,
-    Result,
-    Thinking,
-    ToolChoice,
-    Turn,
-    Usage,
-    Use,
 )
 
 NAME = "openai-responses"

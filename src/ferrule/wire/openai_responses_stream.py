@@ -5,11 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ferrule.wire.openai_responses import NAME, usage_out
-from ferrule.wire.shape import pack_thinking
-from ferrule.wire.sse import ServerSentEvent
-from ferrule.wire.stream import StreamReader, StreamWriter, encode, failure_of, json_text, make_id
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -22,7 +18,10 @@ from ferrule.wire.turn import (
     UseBegun,
     UseEnded,
     UsePiece,
+    pack_thinking,
 )
+from ferrule.wire.openai_responses import NAME, usage_out
+from ferrule.wire.stream import ServerSentEvent, StreamReader, StreamWriter, encode, failure_of, json_text, make_id
 
 
 class _ResponsesPart(msgspec.Struct):

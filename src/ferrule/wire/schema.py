@@ -13,10 +13,22 @@ from typing import Any, Literal, NamedTuple
 
 from ferrule.core.content import Extra
 from ferrule.core.errors import ConfigError
+from ferrule.wire import (
+    Definition,
+    ModelRequest,
+    ResponseFormat,
+    ToolChoice,
+    WireError,
+    as_object,
+    count_or_none,
+    flag_or,
+    number_or_none,
+    object_or,
+    text_of,
+    text_or,
+)
 from ferrule.wire.conversation import FREE
 from ferrule.wire.fields import others, present, refuse_hosted, tier_in, tier_out
-from ferrule.wire.shape import WireError, as_object, count_or_none, flag_or, number_or_none, object_or, text_of, text_or
-from ferrule.wire.turn import Definition, ModelRequest, ResponseFormat, ToolChoice
 
 Change = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 

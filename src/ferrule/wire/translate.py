@@ -13,11 +13,9 @@ import msgspec
 from msgspec.structs import replace
 
 from ferrule.core.errors import ConfigError
+from ferrule.wire import AnswerEnd, Broke, Delta, ModelRequest, TextPiece, UseBegun, UseEnded, UsePiece, load_wire
 from ferrule.wire.fields import SHAPES, BodyTranslation, Dropped, find_dropped
-from ferrule.wire.sse import EventReader, EventTooLongError, ServerSentEvent, text
-from ferrule.wire.stream import StreamReader, StreamWriter
-from ferrule.wire.turn import AnswerEnd, Broke, Delta, ModelRequest, TextPiece, UseBegun, UseEnded, UsePiece
-from ferrule.wire.wire import load_wire
+from ferrule.wire.stream import EventReader, EventTooLongError, ServerSentEvent, StreamReader, StreamWriter, text
 
 CUT = "The answer broke off before its end."
 

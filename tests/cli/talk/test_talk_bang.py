@@ -8,7 +8,7 @@ from tests.cli.talk.typing_front import talk
 
 from ferrule.cli.talk import own_commands
 from ferrule.core.call import Call
-from ferrule.engine.engine import Engine
+from ferrule.engine import Engine
 from ferrule.models.cues import said
 from ferrule.models.recorder import Scripted
 from ferrule.permissions.ask import Everybody

@@ -9,7 +9,7 @@ from tests.cli.talk.terminals import Pty
 
 from ferrule.cli.main import run
 from ferrule.cli.talk.commands import changes
-from ferrule.engine.engine import Engine
+from ferrule.engine import Engine
 from ferrule.files.journal import Journal
 from ferrule.permissions.ask import Everybody
 
@@ -122,7 +122,10 @@ async def test_what_somebody_else_changed_meanwhile_is_not_taken_for_ours(tmp_pa
 
 
 def test_talking_loads_nothing_of_the_screen_before_it_is_needed():
-    code = "import sys, ferrule.cli.chat; print([name for name in ('rich', 'prompt_toolkit') if name in sys.modules])"
+    code = (
+        "import sys, ferrule.cli.talk.command;"
+        " print([name for name in ('rich', 'prompt_toolkit') if name in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ}, check=True)
 
     assert done.stdout.strip() == "[]"

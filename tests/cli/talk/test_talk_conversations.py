@@ -13,11 +13,11 @@ from tests.cli.talk.terminals import Pty
 from tests.cli.talk.typing_front import talk
 from tests.cli.test_chat_tmux import READY, project, script, submit, terminal  # noqa: F401 - fixtures
 
-from ferrule.cli.talk.conversations import age
+from ferrule.cli.talk.inventory import age
 from ferrule.models.cues import said
 from ferrule.models.recorder import Scripted
+from ferrule.tools.threads import Item
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item
 
 PARSER = "T-11111111-0000-0000-0000-000000000000"
 PRICES = "T-22222222-0000-0000-0000-000000000000"

@@ -9,7 +9,7 @@ from tests.cli.test_chat_tmux import EDIT, READ, script
 
 from ferrule.cli.talk.chat import Farewell, find_changed_files
 from ferrule.cli.talk.text import plain, wrap_lines
-from ferrule.engine.engine import Engine
+from ferrule.engine import Engine
 from ferrule.files.journal import Journal
 from ferrule.permissions.ask import Everybody
 

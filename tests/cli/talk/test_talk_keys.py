@@ -14,9 +14,9 @@ from prompt_toolkit.output import DummyOutput
 from ferrule.cli.talk import screen as screens
 from ferrule.cli.talk.events import ChatTranscript
 from ferrule.cli.talk.keyboard import Keyboard, expand_paste
-from ferrule.cli.talk.live import Live
+from ferrule.cli.talk.status import Live
 from ferrule.cli.talk.text import BLANK, line
-from ferrule.settings.schema import TerminalSettings
+from ferrule.settings import TerminalSettings
 
 ESC, CUT = "\x1b", "\x1b["
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from ferrule.agent import events as told
-from ferrule.agent.events import Spent
+from ferrule import agent as told
+from ferrule.agent import Spent
 from ferrule.cli.talk.events import ChatTranscript, Prose, TerminalPicture
 from ferrule.cli.talk.text import fit_line, plain, wrap_lines
-from ferrule.core import events as calls
+from ferrule.core import call as calls
 from ferrule.core.call import Failure, Reply
-from ferrule.wire.turn import ModelResponse, Usage
+from ferrule.wire import ModelResponse, Usage
 
 T = "T-main"
 CHILD = "T-child"

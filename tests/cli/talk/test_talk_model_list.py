@@ -10,7 +10,7 @@ from tests.cli.talk.typing_front import talk
 from ferrule.cli.talk.inventory import list_model_names, usable
 from ferrule.models.hosts import ROWS
 from ferrule.models.recorder import Scripted
-from ferrule.settings.schema import ModelHost, Models
+from ferrule.settings import ModelHost, Models
 
 
 @pytest.fixture

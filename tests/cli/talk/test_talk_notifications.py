@@ -8,7 +8,7 @@ import pytest
 from tests.cli.test_chat_tmux import EDIT, READ, answer_when_quiet, script
 
 from ferrule.cli.talk.screen import BELL, FOCUS_OFF, FOCUS_ON, Notifier, has_title, notification, short, title
-from ferrule.settings.schema import TerminalSettings
+from ferrule.settings import TerminalSettings
 
 OSC9 = "\x1b]9;A question\x07"
 OSC777 = "\x1b]777;notify;Ferrule;A question\x07"

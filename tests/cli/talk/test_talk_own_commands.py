@@ -9,9 +9,9 @@ import pytest
 from tests.cli.talk.typing_front import talk
 
 from ferrule.cli.talk.own_commands import expand_command
-from ferrule.engine.engine import Engine
+from ferrule.engine import Engine
 from ferrule.models.recorder import Scripted
-from ferrule.tools.skills.commands import read_command
+from ferrule.tools.skills.text import read_command
 
 
 def sent(workspace, tmp_path, body, rest="", **options):

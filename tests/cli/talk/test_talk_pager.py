@@ -6,7 +6,7 @@ import pytest
 from tests.cli.talk.test_talk_lines import Stage, began, called, done, prepared
 
 from ferrule.cli.talk import screen
-from ferrule.core import events as calls
+from ferrule.core import call as calls
 
 
 def test_the_last_calls_are_kept_whole_with_their_whole_commands():

@@ -8,7 +8,7 @@ from tests.agent.test_attachments import png
 from tests.cli.talk.terminals import Pty
 from tests.cli.test_chat_tmux import script
 
-from ferrule.cli.talk.theme import cells, find_protocol, picture
+from ferrule.cli.talk.text import cells, find_protocol, picture
 from ferrule.core.content import Image
 
 RAW = png(80, 64)

@@ -3,12 +3,12 @@
 from ferrule.agent.compaction import SUMMED_UP
 from ferrule.agent.conversation import STOPPED_BEFORE
 from ferrule.cli.talk.events import Prose, TerminalPicture
-from ferrule.cli.talk.live import tail
 from ferrule.cli.talk.own_commands import OUTSIDE, TOLD
+from ferrule.cli.talk.status import tail
 from ferrule.cli.talk.text import plain
 from ferrule.core.content import Text
 from ferrule.flow import CHANGED_COMMAND
-from ferrule.wire.turn import Result, Turn, Use
+from ferrule.wire import Result, Turn, Use
 
 
 def shown(*turns, typed=None, written=()):

@@ -2,11 +2,11 @@
 
 import pytest
 
-from ferrule.agent.events import Began, Called, ChildBegan, Compacted, FellBack, Spent, TurnEnded
+from ferrule.agent import Began, Called, ChildBegan, Compacted, FellBack, Spent, TurnEnded
 from ferrule.cli.talk.status import ModelTally, Tally
-from ferrule.core.events import ToolsChanged
-from ferrule.models.model import Prices
-from ferrule.wire.turn import ModelResponse, Usage
+from ferrule.core.call import ToolsChanged
+from ferrule.models import Prices
+from ferrule.wire import ModelResponse, Usage
 
 PRICES = {"a:big": Prices(10, 50, 1, 12.5), "a:small": Prices(1, 5, 0.1, 1), "b:none": Prices(1, 1, 1, 1)}
 

@@ -9,19 +9,20 @@ from tests.cli.talk.test_talk_rewind import model
 from tests.cli.talk.typing_front import talk
 
 from ferrule.cli.talk.markdown import Drawer
-from ferrule.cli.talk.text import diff_lines, paint_lines
-from ferrule.cli.talk.theme import (
+from ferrule.cli.talk.text import (
     COLOURS,
     NAMES,
     PLAIN,
     TERMINAL,
     THEMES,
+    diff_lines,
     find_theme,
     last_theme,
+    paint_lines,
     remember_theme,
 )
 from ferrule.models.cues import said
-from ferrule.settings.schema import TerminalSettings
+from ferrule.settings import TerminalSettings
 
 _LEVELS = (0, 95, 135, 175, 215, 255)
 FIXED = [pytest.param(theme, id=theme.name) for theme in THEMES.values() if theme.background]

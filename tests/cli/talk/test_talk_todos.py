@@ -4,7 +4,7 @@ from tests.cli.talk.test_talk_lines import Stage, began, called, ended
 
 from ferrule.cli.talk.events import describe_todo, todo_rows
 from ferrule.cli.talk.text import plain
-from ferrule.core.events import TodoItem, TodosChanged
+from ferrule.core.call import TodoItem, TodosChanged
 
 
 def todo(number, status="pending", **more):

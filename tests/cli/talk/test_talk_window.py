@@ -8,7 +8,7 @@ from ferrule.cli.talk.status import WindowShare, shares
 from ferrule.core.content import Image, Text
 from ferrule.models.cues import said
 from ferrule.models.recorder import Scripted
-from ferrule.wire.turn import Definition, Result, Thinking, Turn, Usage, Use
+from ferrule.wire import Definition, Result, Thinking, Turn, Usage, Use
 
 
 def test_every_part_of_what_is_sent_is_told_apart():

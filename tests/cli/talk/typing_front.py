@@ -7,7 +7,7 @@ from ferrule.agent.session import Session
 from ferrule.cli.talk.chat import Chat
 from ferrule.cli.talk.commands import SessionRestart
 from ferrule.cli.talk.picker import pick_by_number
-from ferrule.cli.talk.theme import PLAIN
+from ferrule.cli.talk.text import PLAIN
 from ferrule.permissions.ask import Everybody
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.rules import amp
-from ferrule.permissions.rules.rule import PathAccess, RuleSet, Subject
+from ferrule.permissions.rules import PathAccess, RuleSet, Subject, amp
 
 BASH = frozenset({"shell", "Bash", "run_shell_command", "exec_command"})
 COMMAND = frozenset({"cmd", "command"})

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.rules import claude
+from ferrule.permissions.rules import STRICTNESS, RuleSet, claude
 from ferrule.permissions.rules.claude import GROUPS
-from ferrule.permissions.rules.rule import STRICTNESS, RuleSet
 from ferrule.tools import facts_of
 
 from .written import CWD, HOME, ROOT, canonical, command, fetch, files, rule, subject, tools

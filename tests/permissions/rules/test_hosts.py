@@ -10,11 +10,10 @@ from ferrule.core.access import Access
 from ferrule.core.errors import ConfigError
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.permissions.decision import Case
+from ferrule.permissions import Case
 from ferrule.permissions.policy import Policy
-from ferrule.permissions.rules import amp
+from ferrule.permissions.rules import Layer, Rule, RuleSet, amp
 from ferrule.permissions.rules.hosts import BadHost, hosts, spellings
-from ferrule.permissions.rules.rule import Layer, Rule, RuleSet
 
 from .written import command, fetch, rule, subject
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.rules.rule import PathAccess
+from ferrule.permissions.rules import PathAccess
 
 from .written import CWD, HOME, ROOT, command, files, rule, subject, touched
 

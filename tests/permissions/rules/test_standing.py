@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.decision import MODES, parse_mode, tighten_mode
+from ferrule.permissions import MODES, parse_mode, tighten_mode
 
 TABLE = {
     # mode: (other call, edits inside, only reads), each for a question

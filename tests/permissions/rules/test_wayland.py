@@ -3,12 +3,12 @@
 import pytest
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.rules import wayland
-from ferrule.permissions.rules.rule import Subject
+from ferrule.permissions.rules import Subject
+from ferrule.permissions.rules import claude as wayland
 
 
 def read(text, layer="user"):
-    return wayland.read(text, source="config.toml", layer=layer)
+    return wayland.read_wayland(text, source="config.toml", layer=layer)
 
 
 def call(tool: str, *names: str) -> Subject:

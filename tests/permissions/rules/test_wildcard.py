@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.permissions.rules.rule import wildcard
+from ferrule.permissions.rules import wildcard
 
 TABLE = [
     pytest.param("npm run build", "npm run build", True, id="exact"),

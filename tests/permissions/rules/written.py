@@ -4,9 +4,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, Literal
 
-from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.permissions.rules import claude
-from ferrule.permissions.rules.rule import PathAccess, Rule, Subject
+from ferrule.dialects import FAMILIES, load_dialect
+from ferrule.permissions.rules import PathAccess, Rule, Subject, claude
 
 ROOT = "/proj"
 CWD = "/proj/app"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ferrule.permissions.rules.rule import Subject
+from ferrule.permissions.rules import Subject
 from ferrule.permissions.shell.judge import CommandVerdict, judge
 from ferrule.permissions.shell.scene import Scene
 

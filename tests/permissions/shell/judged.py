@@ -6,12 +6,12 @@ from pathlib import Path
 
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.permissions.layers import RuleContext, from_settings
 from ferrule.permissions.policy import Policy
-from ferrule.permissions.rules.rule import Subject
+from ferrule.permissions.rules import Subject
 from ferrule.permissions.shell.judge import CommandVerdict, judge
 from ferrule.permissions.shell.scene import Scene
-from ferrule.settings.schema import Permissions
+from ferrule.permissions.trust import RuleContext, from_settings
+from ferrule.settings import Permissions
 
 FOLDERS = (
     "src",

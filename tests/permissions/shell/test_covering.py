@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from ferrule.core.access import Access
-from ferrule.permissions.decision import Case, Decision
+from ferrule.permissions import Case, Decision
 from ferrule.permissions.gate import proposals
 from ferrule.permissions.shell.judge import CommandVerdict
-from ferrule.permissions.shell.parse import parse
-from ferrule.permissions.shell.suggest import MOST, is_handed
+from ferrule.permissions.shell.parse import MOST, is_handed, parse
 
 from .everyday import DATA, Row, Workshop, everyday
 from .judged import Bench, corpus, furnish

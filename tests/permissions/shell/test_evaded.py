@@ -8,10 +8,10 @@ import pytest
 from ferrule.core.access import Access
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.permissions.decision import Case, parse_mode
-from ferrule.permissions.layers import RuleContext, from_settings
+from ferrule.permissions import Case, parse_mode
 from ferrule.permissions.policy import Policy
-from ferrule.settings.schema import Permissions
+from ferrule.permissions.trust import RuleContext, from_settings
+from ferrule.settings import Permissions
 
 
 def verdict(top: Path, command: str, *, deny: tuple[str, ...], mode: str = "default") -> str:

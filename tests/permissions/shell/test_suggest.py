@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.permissions.shell.suggest import proposals
+from ferrule.permissions.shell.parse import proposals
 
 from .bash import taken
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.permissions.rules.rule import STRICTNESS
+from ferrule.permissions.rules import STRICTNESS
 from ferrule.permissions.shell.form import parse_flags
 from ferrule.permissions.shell.programs import table
 from ferrule.permissions.shell.scripts import refusal

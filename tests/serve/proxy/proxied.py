@@ -12,7 +12,7 @@ from ferrule.serve.mcp.http import listen
 from ferrule.serve.proxy.exchange import Shop
 from ferrule.serve.proxy.records import Record
 from ferrule.serve.proxy.server import open_shop, serve_proxy
-from ferrule.settings.schema import KnownModel, ModelHost, Models, ProxySettings, Settings
+from ferrule.settings import KnownModel, ModelHost, Models, ProxySettings, Settings
 from tests.models.server import Exchange, Play, Server
 from tests.models.spoken import ANTHROPIC, CHAT, GEMINI, RESPONSES, Spoken, events
 

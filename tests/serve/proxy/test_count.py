@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from splintr import Tokenizer
 
-from ferrule.serve.proxy.count import count_here
+from ferrule.serve.proxy.app import count_here
 from ferrule.wire import anthropic, gemini, openai_chat, openai_responses
 
 _TOKENIZER = Tokenizer.from_pretrained("o200k_base")

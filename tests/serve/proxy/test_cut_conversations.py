@@ -11,7 +11,7 @@ from bench.proxy import speak
 from bench.proxy.rules import events as told
 from bench.proxy.talk import Answer, Call, Think, Words
 
-from ferrule.settings.schema import ModelHost, Models
+from ferrule.settings import ModelHost, Models
 from tests.models.server import Exchange, Play, Server, serving
 from tests.serve.proxy.proxied import APIS, PRICED, ROUTES, Proxied, proxied
 from tests.wire.strict import RefusedError, check_anthropic, check_chat, check_gemini, check_responses

@@ -13,14 +13,13 @@ from ferrule.models.catalog import about
 from ferrule.models.hosts import find_host
 from ferrule.models.http import HttpModel
 from ferrule.serve.proxy.apis import APIS, ProxyError
-from ferrule.serve.proxy.app import read_request, target_of
+from ferrule.serve.proxy.app import count_here, read_request, target_of
 from ferrule.serve.proxy.body import conversation_key, find_left_out, fit_request, relay_body
-from ferrule.serve.proxy.count import count_here
 from ferrule.serve.proxy.exchange import Request, ResponseTranslator
 from ferrule.serve.proxy.records import Record
 from ferrule.serve.proxy.upstreams import Breaker, HostLimits, Upstream
-from ferrule.settings.schema import Models, ProxySettings
-from ferrule.wire.shape import WireError
+from ferrule.settings import Models, ProxySettings
+from ferrule.wire import WireError
 
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ferrule.serve.proxy.apis import ProxyError
 from ferrule.serve.proxy.upstreams import Breaker, HostLimits
-from ferrule.settings.schema import ProxySettings
+from ferrule.settings import ProxySettings
 
 LIMIT_SECONDS = 20
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.serve.proxy.programs import PROGRAMS, start_of
+from ferrule.serve.proxy.server import PROGRAMS, start_of
 
 URL, TOKEN = "http://127.0.0.1:8790", "the-token"
 USER = {

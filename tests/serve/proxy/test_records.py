@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.models.model import Prices
+from ferrule.models import Prices
 from ferrule.serve.proxy.records import RequestRecords, clean_client_text
 from ferrule.serve.proxy.upstreams import HostLimits
-from ferrule.settings.schema import ProxySettings
-from ferrule.wire.turn import Usage
+from ferrule.settings import ProxySettings
+from ferrule.wire import Usage
 from tests.models.server import serving
 from tests.serve.proxy.proxied import APIS, BY_API, TOKEN, fails, hosts, proxied, says, talks
 

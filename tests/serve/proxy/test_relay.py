@@ -10,7 +10,7 @@ from ferrule.models.catalog import about
 from ferrule.models.hosts import find_host
 from ferrule.models.http import HttpModel
 from ferrule.serve.proxy.body import find_left_out, fit_request
-from ferrule.settings.schema import ModelHost, Models
+from ferrule.settings import ModelHost, Models
 from ferrule.wire import anthropic, openai_chat
 from tests.models.server import Exchange, Play, serving
 from tests.models.spoken import ANTHROPIC, CHAT, GEMINI, RESPONSES, events

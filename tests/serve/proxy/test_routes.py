@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
+from ferrule.models import ModelError
 from ferrule.models.catalog import NO_MODEL
-from ferrule.models.model import ModelError
-from ferrule.serve.proxy.routes import Routes, size
 from ferrule.serve.proxy.server import routing_of
-from ferrule.settings.schema import ModelHost, Models, ProxySettings, Routing, Settings
+from ferrule.serve.proxy.upstreams import Routes, size
+from ferrule.settings import ModelHost, Models, ProxySettings, Routing, Settings
 
 MODELS = Models(hosts={"mine": ModelHost(url="http://127.0.0.1:1/v1")}, roles={"quick": "ollama:qwen3"})
 RULES = {

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import pytest_asyncio
 
-from ferrule.wire.sse import EventReader
+from ferrule.wire.stream import EventReader
 from tests.models.server import Exchange, Play, Server, serving
 from tests.serve.proxy.proxied import (
     APIS,

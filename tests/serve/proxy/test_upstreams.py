@@ -3,9 +3,9 @@
 import pytest
 
 from ferrule.core.errors import ConfigError
-from ferrule.models.model import ModelError
+from ferrule.models import ModelError
 from ferrule.serve.proxy.upstreams import Upstreams
-from ferrule.settings.schema import ModelHost, Models, ProxySettings
+from ferrule.settings import ModelHost, Models, ProxySettings
 from tests.models.server import serving
 from tests.serve.proxy.proxied import hosts, proxied, talks
 

@@ -10,13 +10,13 @@ import pytest
 
 from ferrule.context import CallContext
 from ferrule.core.call import Call
-from ferrule.core.elsewhere import has_failed, render_outcome
 from ferrule.core.errors import ToolFailure
+from ferrule.core.services import has_failed, render_outcome
 from ferrule.core.tool import AnyTool, Raw
 from ferrule.execute import ToolRunner
 from ferrule.files.jail import Jail
 from ferrule.services import Services
-from ferrule.settings.schema import LimitSettings, Settings
+from ferrule.settings import LimitSettings, Settings
 from ferrule.system.threads import Threads
 
 LIMIT_SECONDS = 60

@@ -13,7 +13,7 @@ from tests.sources.custom.conftest import Calls
 
 from ferrule.core.access import EVERYTHING
 from ferrule.core.errors import ToolFailure
-from ferrule.sources.custom.executable import (
+from ferrule.sources.custom import (
     ProbeOptions,
     ProgramArgs,
     ProgramTool,

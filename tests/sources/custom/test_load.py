@@ -11,10 +11,9 @@ import pytest
 from tests.sources.custom.conftest import Calls
 
 from ferrule.core.tool import Raw
-from ferrule.settings.schema import Settings, Tools
-from ferrule.sources.custom.executable import user_folders
-from ferrule.sources.custom.load import load
-from ferrule.sources.function import SourceTools
+from ferrule.settings import Settings, Tools
+from ferrule.sources import SourceTools
+from ferrule.sources.custom import load, user_folders
 
 
 def lua(name: str, says: str) -> str:
@@ -213,7 +212,7 @@ def test_the_folders_of_the_user_begin_beside_the_settings():
 
 
 PACKAGE = """
-from ferrule.sources.function import tool
+from ferrule.sources import tool
 @tool
 def packed(x: int) -> int:
     "From a package."
@@ -265,7 +264,7 @@ def test_without_such_packages_nobody_pays_for_looking_into_all_of_them():
     """Also where the path names a zip of the standard library that is not there, as every Python's does."""
     program = (
         "import sys\n"
-        "from ferrule.sources.custom.load import load_packages\n"
+        "from ferrule.sources.custom import load_packages\n"
         "load_packages()\n"
         "print('importlib.metadata' in sys.modules)\n"
     )

@@ -11,8 +11,7 @@ from tests.sources.custom.conftest import Calls
 
 from ferrule.core.access import EVERYTHING
 from ferrule.core.tool import AnyTool, Raw
-from ferrule.sources.custom.lua import LuaState, load_lua
-from ferrule.sources.custom.module import DeclaredTool
+from ferrule.sources.custom.module import DeclaredTool, LuaState, load_lua
 
 RECORD = """
 local called = 0
@@ -104,13 +103,13 @@ def test_a_broken_module_is_a_warning(source: bytes, warning: str):
 
 
 def test_a_module_without_end_is_a_warning(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ferrule.sources.custom.lua._LOAD_SECONDS", 0.05)
+    monkeypatch.setattr("ferrule.sources.custom.module._LOAD_SECONDS", 0.05)
     brought = load_lua("/t.lua", b"while true do end")
     assert brought.warnings == ("failed to execute /t.lua: the tool was stopped: its time is up",)
 
 
 def test_without_lupa_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ferrule.sources.custom.lua.is_installed", lambda: False)
+    monkeypatch.setattr("ferrule.sources.custom.module.is_installed", lambda: False)
     (warning,) = load_lua("/t.lua", RECORD.encode()).warnings
     assert "pip install 'ferrule[lua]'" in warning
 

@@ -4,8 +4,8 @@ import pytest
 from tests.sources.custom.conftest import Calls
 from tests.sources.custom.test_lua import tool
 
-from ferrule.sources.custom import lua
-from ferrule.sources.custom.lua import LuaFailed, LuaState
+from ferrule.sources.custom import module as lua
+from ferrule.sources.custom.module import LuaFailed, LuaState
 
 NOTHING_THERE = [
     *("io", "package", "require", "debug", "dofile", "loadfile", "loadstring", "python", "warn", "jit", "ffi"),

@@ -77,7 +77,7 @@ async def test_a_body_runs_on_a_thread_of_its_own(calls: Calls):
 
 def test_a_module_may_bring_several_tools():
     source = f"""{HEAD}
-from ferrule.sources.function import tool
+from ferrule.sources import tool
 class Shape:
     name, description, input_schema, read_only = "shape", "d", SCHEMA, True
     def execute(self, input): return "round"
@@ -143,7 +143,7 @@ async def test_a_record_may_say_what_it_touches(calls: Calls):
             id="self",
         ),
         pytest.param(
-            "from ferrule.sources.function import tool\n@tool\ndef f(x): pass",
+            "from ferrule.sources import tool\n@tool\ndef f(x): pass",
             "failed to execute /tools/t.py: ferrule.core.errors.ConfigError: The tool f",
             id="bad-function",
         ),
@@ -169,7 +169,7 @@ def test_a_broken_module_is_a_warning(source: str, warning: str):
     "source",
     [
         "from ferrule import tool\n@tool\ndef f() -> int:\n    'd'\n    return 1",
-        "import ferrule.sources.function as f\n@f.tool\ndef g() -> int:\n    'd'\n    return 1",
+        "import ferrule.sources as f\n@f.tool\ndef g() -> int:\n    'd'\n    return 1",
         "if True:\n    TOOL = dict(name='t', description='d', input_schema={}, execute=print)",
         "global TOOLS\nTOOLS = []\nTOOLS += [dict(name='t', description='d', input_schema={}, execute=print)]",
     ],

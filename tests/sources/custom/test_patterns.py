@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.sources import custom
-from ferrule.sources.custom import lua as sandbox
+from ferrule.sources.custom import module as sandbox
 
 ASK = b"""
 local ours, theirs, decide = ...

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ferrule.core.errors import ToolFailure
+from ferrule.sources.mcp import McpServerEntry
 from ferrule.sources.mcp.connection import McpConnection
-from ferrule.sources.mcp.server import McpServerEntry
 
 _VALUES = {"string": "text", "number": 2, "integer": 2, "boolean": True, "array": [], "object": {}}
 

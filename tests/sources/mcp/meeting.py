@@ -10,10 +10,10 @@ from typing import Any
 
 from tests.support.test_process import living
 
-from ferrule.core.elsewhere import Mixed
 from ferrule.core.errors import ToolFailure
+from ferrule.core.services import Mixed
+from ferrule.sources.mcp import McpServerEntry
 from ferrule.sources.mcp.connection import McpConnection
-from ferrule.sources.mcp.server import McpServerEntry
 
 __all__ = ["SECONDS", "echoed", "living", "met", "quiet", "refused", "said", "scripted"]
 

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, cast
 
-from ferrule.core.elsewhere import Mixed, ServerResource
 from ferrule.core.errors import ToolFailure
+from ferrule.core.services import Mixed, ServerResource
+from ferrule.sources.mcp import ListedPrompt, ListedTool, McpServerEntry, ServerListing
 from ferrule.sources.mcp.connection import McpConnection
-from ferrule.sources.mcp.server import ListedPrompt, ListedTool, McpServerEntry, ServerListing
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 

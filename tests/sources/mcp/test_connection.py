@@ -11,9 +11,9 @@ import pytest
 from tests.sources.mcp.meeting import SECONDS, echoed, living, met, quiet, refused, said
 
 from ferrule.core.content import Picture
-from ferrule.core.elsewhere import McpContent, Mixed, ServerResource
 from ferrule.core.errors import ToolFailure
-from ferrule.sources.mcp.server import ListedPrompt
+from ferrule.core.services import McpContent, Mixed, ServerResource
+from ferrule.sources.mcp import ListedPrompt
 
 
 async def test_a_server_starts_when_it_is_first_used(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from tests.memory import forget_peak, peak_bytes
 from tests.sources.mcp.meeting import SECONDS, echoed, living, met, quiet, refused, said
 
 from ferrule.core.errors import ToolFailure
+from ferrule.sources.mcp import McpServerEntry
 from ferrule.sources.mcp.connection import McpConnection
-from ferrule.sources.mcp.server import McpServerEntry
-from ferrule.system.roster import Roster
+from ferrule.system.tree import Roster
 
 DEATHS = [
     pytest.param("crash", "ended with exit code 3", id="crashes"),
@@ -311,7 +311,7 @@ async def test_failures_have_a_code(tmp_path: Path) -> None:
 _ORPHANING = """
 import asyncio, os
 from ferrule.sources.mcp.connection import McpConnection
-from ferrule.system.roster import Roster
+from ferrule.system.tree import Roster
 from tests.sources.mcp.meeting import echoed, scripted
 
 async def main():

@@ -14,8 +14,8 @@ from tests.sources.mcp.meeting import SECONDS, echoed, quiet, refused, said
 from tests.sources.mcp.web import Offered, canned, event_stream, serving
 
 from ferrule.core.errors import ToolFailure
+from ferrule.sources.mcp import McpServerEntry
 from ferrule.sources.mcp.connection import McpConnection
-from ferrule.sources.mcp.server import McpServerEntry
 
 
 @contextlib.asynccontextmanager

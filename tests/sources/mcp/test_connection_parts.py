@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.core.elsewhere import McpContent
+from ferrule.core.services import McpContent
 from ferrule.sources.mcp.connection import Rest, fill_defaults
 from ferrule.sources.mcp.results import contents, fault, pages
 from ferrule.sources.mcp.transport import Frames, TooLong

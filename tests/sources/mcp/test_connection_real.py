@@ -13,9 +13,9 @@ from tests.sources.mcp.meeting import SECONDS, living, quiet, said
 from tests.sources.mcp.node import found
 
 from ferrule.core.content import Picture
-from ferrule.core.elsewhere import McpContent
+from ferrule.core.services import McpContent
+from ferrule.sources.mcp import McpServerEntry
 from ferrule.sources.mcp.connection import McpConnection
-from ferrule.sources.mcp.server import McpServerEntry
 
 
 @contextlib.asynccontextmanager

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from ferrule.core.errors import ConfigError
-from ferrule.settings.schema import Mcp, McpServer
-from ferrule.sources.mcp.config import exist, read_servers, skill_servers
-from ferrule.sources.mcp.entries import expand_variables, variables
-from ferrule.sources.mcp.server import McpServerEntry
+from ferrule.settings import Mcp, McpServer
+from ferrule.sources.mcp import McpServerEntry
+from ferrule.sources.mcp.config import exist, expand_variables, read_servers, skill_servers, variables
 
 
 class Places:

@@ -7,10 +7,10 @@ from tests.sources.mcp.pretend import listing, tool
 from tests.sources.mcp.world import Asked, World
 
 from ferrule.core.errors import ToolFailure
-from ferrule.core.face import Face
 from ferrule.core.services import INSTRUCTIONS
+from ferrule.core.tool import Face
 from ferrule.registry.search import SERVER_CHARS, servers_section
-from ferrule.sources.mcp.server import ServerListing
+from ferrule.sources.mcp import ServerListing
 
 READER = Face(
     tool="read_mcp_resource",

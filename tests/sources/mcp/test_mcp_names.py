@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.sources.mcp.server import MOST_CHARS, fault, full_names, server_of, short_names
+from ferrule.sources.mcp import MOST_CHARS, fault, full_names, server_of, short_names
 
 SERVERS = st.lists(st.text("aZ9-", min_size=1, max_size=6), min_size=1, max_size=5).map("_".join)
 TOOLS = st.lists(

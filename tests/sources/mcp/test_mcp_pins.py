@@ -8,8 +8,8 @@ from tests.sources.mcp.pretend import listing, tool
 from tests.sources.mcp.world import Asked, World, names
 
 from ferrule.core.errors import ToolFailure
+from ferrule.sources.mcp import ListedPrompt, McpServerEntry
 from ferrule.sources.mcp.approval import ServerPins
-from ferrule.sources.mcp.server import ListedPrompt, McpServerEntry
 
 
 @pytest.fixture

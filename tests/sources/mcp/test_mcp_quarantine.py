@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from tests.sources.mcp.pretend import SCHEMA, listing, tool
 
 from ferrule.arguments.schema import Schema
+from ferrule.sources.mcp import ListedPrompt, ListedTool, ServerListing
 from ferrule.sources.mcp.approval import tool_pin
-from ferrule.sources.mcp.quarantine import MOST_TOOLS, filter_listing
-from ferrule.sources.mcp.server import ListedPrompt, ListedTool, ServerListing
+from ferrule.sources.mcp.results import MOST_TOOLS, filter_listing
 
 
 def nested(depth):

@@ -8,7 +8,7 @@ import pytest
 from tests.sources.mcp.meeting import SCRIPT, SECONDS
 
 from ferrule.core.errors import ToolFailure
-from ferrule.settings.schema import Mcp, McpServer
+from ferrule.settings import Mcp, McpServer
 from ferrule.sources.mcp.config import read_servers
 from ferrule.sources.mcp.connection import Opening
 from ferrule.sources.mcp.servers import Servers

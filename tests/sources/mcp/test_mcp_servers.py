@@ -9,8 +9,8 @@ import pytest
 from tests.sources.mcp.pretend import Script, listing, tool
 from tests.sources.mcp.world import Asked, World, names
 
-from ferrule.core.elsewhere import ServerResource
 from ferrule.core.errors import ConfigError, ToolFailure
+from ferrule.core.services import ServerResource
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ async def test_a_later_session_knows_the_tools_and_starts_nothing(world):
 def test_knowing_servers_loads_neither_the_package_nor_a_validator(tmp_path):
     program = f"""
 import json, os, sys
-from ferrule.settings.schema import Mcp
+from ferrule.settings import Mcp
 from ferrule.sources.mcp.config import configured
 from ferrule.sources.mcp.connection import Opening
 from ferrule.sources.mcp.servers import Servers

@@ -13,10 +13,10 @@ from tests.sources.mcp.meeting import SECONDS, quiet, said
 from tests.sources.mcp.node import found
 
 from ferrule.core.errors import ToolFailure
+from ferrule.sources.mcp import ListedTool, McpServerEntry
 from ferrule.sources.mcp.approval import tool_pin
 from ferrule.sources.mcp.connection import McpConnection
-from ferrule.sources.mcp.quarantine import usable
-from ferrule.sources.mcp.server import ListedTool, McpServerEntry
+from ferrule.sources.mcp.results import usable
 
 SCRIPT = str(Path(__file__).with_name("tasking.py"))
 

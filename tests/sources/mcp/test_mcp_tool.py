@@ -7,13 +7,13 @@ import pytest
 from tests.sources.mcp.pretend import listing, tool
 from tests.sources.mcp.world import World
 
-from ferrule.arguments.arguments import Arguments
-from ferrule.arguments.input import receive
+from ferrule.arguments import receive
+from ferrule.arguments.schema import Arguments
 from ferrule.core.access import Access
-from ferrule.core.elsewhere import Mixed
 from ferrule.core.errors import BadArguments, ToolFailure
+from ferrule.core.services import Mixed
+from ferrule.registry import Registry
 from ferrule.registry.entry import plain_face
-from ferrule.registry.registry import Registry
 
 
 class Heard:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.sources.mcp.pretend import Pretend, Script
 
-from ferrule.settings.schema import Mcp
+from ferrule.settings import Mcp
 from ferrule.sources.mcp.approval import Approval
 from ferrule.sources.mcp.config import read_servers
 from ferrule.sources.mcp.connection import Opening

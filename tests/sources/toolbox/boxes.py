@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ferrule import Engine
-from ferrule.settings.schema import Settings, Tools
-from ferrule.sources.toolbox.toolbox import Box, Layer, Toolbox, ToolboxEntry
+from ferrule.settings import Settings, Tools
+from ferrule.sources.toolbox import Box, Layer, Toolbox, ToolboxEntry
 
 SESSION = "T-test"
 QUICK = Settings(tools=Tools(describe_seconds=20.0))

@@ -10,8 +10,8 @@ from tests.fifo import Fifo
 from tests.sources.toolbox.boxes import QUICK, box, describing, new_mark, put, statuses, toolbox
 from tests.support.test_process import living
 
-from ferrule.settings.schema import Settings, ShellSettings, Tools
-from ferrule.system.roster import Roster
+from ferrule.settings import Settings, ShellSettings, Tools
+from ferrule.system.tree import Roster
 
 HURRY = Settings(tools=Tools(describe_seconds=2.0))
 TEXT = "name: {}\ndescription: Does it."

@@ -12,9 +12,9 @@ from tests.sources.toolbox.boxes import ECHO, SESSION, box, describing, new_mark
 from tests.support.test_process import living
 
 from ferrule import Call, Engine
-from ferrule.core.events import Progress
-from ferrule.permissions.toolset import ModeConfig
-from ferrule.settings.schema import LimitSettings, Settings
+from ferrule.core.call import Progress
+from ferrule.permissions import ModeConfig
+from ferrule.settings import LimitSettings, Settings
 
 LIMIT_SECONDS = 30
 JSON_TOOL = f"""#!{sys.executable}

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from ferrule.settings.schema import Tools
-from ferrule.sources.toolbox.toolbox import PROJECT, Box, choose_folder, folders
+from ferrule.settings import Tools
+from ferrule.sources.toolbox import PROJECT, Box, choose_folder, folders
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from tests.sources.toolbox.boxes import box, put, session, statuses, toolbox
 from ferrule import Engine
 from ferrule.core.call import Call
 from ferrule.core.errors import ToolFailure
-from ferrule.core.subagents import Subagent, Subagents
+from ferrule.core.services import Subagent, Subagents
 from ferrule.sources.toolbox.tool import SubagentTool, subagent
 
 if TYPE_CHECKING:

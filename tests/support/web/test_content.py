@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.documents.decoder import DecoderLimits
+from ferrule.documents import DecoderLimits
 from ferrule.tools.web import content
 from ferrule.tools.web import content as contents
 from ferrule.tools.web.body import decode_text, detect_kind

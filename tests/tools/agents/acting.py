@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule import Call, Engine, ModeConfig
 from ferrule.core.call import Reply
-from ferrule.core.subagents import Job, Subagents, Worked
+from ferrule.core.services import Job, Subagents, Worked
 from ferrule.core.tool import Context
 
 if TYPE_CHECKING:
-    from ferrule.engine.branch import Branch
+    from ferrule.engine.build import Branch
 
 Use = Callable[..., Awaitable[Reply]]
 Act = Callable[[Job, Use], Awaitable[str | Worked]]

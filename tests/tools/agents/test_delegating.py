@@ -8,14 +8,14 @@ from tests.crew import Crew, done
 
 from ferrule import Call, Engine, Settings
 from ferrule.core.errors import ToolFailure
-from ferrule.core.subagents import Job, Worked
+from ferrule.core.services import Job, Worked
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.settings.schema import Models, Permissions
+from ferrule.settings import Models, Permissions
 from ferrule.tools import load
+from ferrule.tools.agents import EDITS, GROUPS, NOTHING_SAID, toolset
 from ferrule.tools.agents.delegate import DelegateTask, worker
 from ferrule.tools.agents.kinds import BUILT_IN, READS, SHELLS, USUAL, AgentFiles, AgentKinds
-from ferrule.tools.agents.work import EDITS, GROUPS, NOTHING_SAID, toolset
 
 TASK = {"description": "A look", "prompt": "Find the bug.", "subagent_type": "general-purpose"}
 LIMITED = Worked("a1", "x", "failed", "Half of it.", why="The limit of 3 turns was met.", reason="turns", turns=3)

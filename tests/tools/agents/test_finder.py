@@ -8,12 +8,12 @@ import pytest
 from tests.tools.agents.acting import alone, done, opened
 
 from ferrule import Call
+from ferrule.core.call import Event, Progress
 from ferrule.core.errors import ToolFailure
-from ferrule.core.events import Event, Progress
 from ferrule.files import search
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.settings.schema import LimitSettings, Settings
+from ferrule.settings import LimitSettings, Settings
 from ferrule.tools.agents.finder import RankedFiles
 
 REPOSITORY = Path(__file__).parents[3]
@@ -164,7 +164,7 @@ async def test_an_empty_question_is_refused(root, query):
 
 async def test_a_missing_ripgrep_is_said(root, monkeypatch):
     monkeypatch.setattr("ferrule.files.search.find_rg", lambda **_: None)
-    monkeypatch.setattr("ferrule.tools.search.patterns._find_rg", lambda _: None)
+    monkeypatch.setattr("ferrule.tools.search._find_rg", lambda _: None)
     async with alone(root) as engine:
         reply = await engine.call("finder", query="failed login")
 

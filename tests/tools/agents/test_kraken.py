@@ -10,10 +10,10 @@ from tests.tools.agents.acting import alone, done, nobody, opened, steps
 
 from ferrule import Settings
 from ferrule.checkpoints.undo import Drafts
+from ferrule.core.call import Event, Progress
 from ferrule.core.errors import ToolFailure
-from ferrule.core.events import Event, Progress
 from ferrule.files.transaction import Writer
-from ferrule.settings.schema import LimitSettings, Loop
+from ferrule.settings import LimitSettings, Loop
 
 FILES = {"a.py": "def load(): ...\n", "b.py": "load()\n", "sub/c.py": "load()\nload()\n", "other.py": "x = 1\n"}
 

@@ -9,9 +9,9 @@ from tests.tools.agents.acting import alone, nobody, opened
 from ferrule import Settings
 from ferrule.core.access import Access
 from ferrule.files.jail import Jail, LentJail, can_be_lent
-from ferrule.permissions.decision import Case
+from ferrule.permissions import Case
+from ferrule.settings import LibrarianRepository
 from ferrule.settings.layers import LayerFile, merge_layers
-from ferrule.settings.schema import LibrarianRepository
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.crew import Crew
 
-from ferrule.core.subagents import Subagent
-from ferrule.dialects.dialect import FAMILIES, load_dialect
-from ferrule.permissions.toolset import ModeConfig, includes
+from ferrule.core.services import Subagent
+from ferrule.dialects import FAMILIES, load_dialect
+from ferrule.permissions import ModeConfig, includes
 from ferrule.tools import BUILTIN
+from ferrule.tools.agents import GROUPS, grant_tools, toolset
 from ferrule.tools.agents.kinds import BUILT_IN, AgentKinds, read_agent
-from ferrule.tools.agents.work import GROUPS, grant_tools, toolset
-from ferrule.tools.skills.skills import Unusable
+from ferrule.tools.skills import Unusable
 
 NAMES = {face.name: face.tool for family in FAMILIES for face in load_dialect(family).faces}
 NAMES |= {tool: tool for tool in BUILTIN} | {name: name for name in ("mcp__box__put", "mcp__box__get", "tb__lint")}

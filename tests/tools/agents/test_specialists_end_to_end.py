@@ -6,7 +6,7 @@ from tests.agent.stage import Stage
 
 from ferrule import Settings
 from ferrule.models.cues import calls, said
-from ferrule.settings.schema import LibrarianRepository
+from ferrule.settings import LibrarianRepository
 
 
 def edit(name, prompt):

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from ferrule import Answer, Call, Engine, Question, Settings
-from ferrule.core.call import Reply
-from ferrule.core.events import Event, Progress
-from ferrule.settings.schema import CheckCommand, Checks, SandboxSettings
-from ferrule.tools.checks.outcomes import Check, Checked, CheckRun, CheckWatch
+from ferrule.core.call import Event, Progress, Reply
+from ferrule.settings import CheckCommand, Checks, SandboxSettings
+from ferrule.tools.checks import Check, Checked, CheckRun, CheckWatch
 
 LIMIT_SECONDS = 60
 

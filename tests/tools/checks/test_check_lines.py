@@ -12,8 +12,8 @@ from tests.workspace.checks.test_checks_found import PROJECTS, put
 from ferrule import Call
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
+from ferrule.tools.checks import Check
 from ferrule.tools.checks.choice import find_known
-from ferrule.tools.checks.outcomes import Check
 
 _ORDER = {"allow": 0, "ask": 1, "deny": 2}
 _STANDINGS: dict[str, dict[str, Any]] = {

@@ -10,10 +10,10 @@ from tests.tools.checks.checking import Session
 from ferrule import Answer, Call
 from ferrule.core.access import Access
 from ferrule.files.jail import Jail
+from ferrule.permissions import Case
 from ferrule.permissions.ask import Nobody, Question
-from ferrule.permissions.decision import Case
 from ferrule.permissions.gate import summary
-from ferrule.settings.schema import Permissions, SandboxSettings
+from ferrule.settings import Permissions, SandboxSettings
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ async def test_rules_that_allow_every_command_need_no_question(root: Path) -> No
 async def test_the_question_has_every_command_on_a_line_of_its_own(root: Path) -> None:
     (root / "api").mkdir()
     (root / "package.json").write_text('{"name": "x", "scripts": {"lint": "true"}}')
-    from ferrule.settings.schema import CheckCommand
+    from ferrule.settings import CheckCommand
 
     commands: dict[str, Any] = {
         "a": "touch 'two\nlines\x1b[2J'",
@@ -214,7 +214,7 @@ async def test_confined_checks_need_no_question_where_the_user_says_so(root: Pat
 
 
 async def test_a_folder_that_became_a_link_meanwhile_is_not_gone_to(root: Path, tmp_path: Path) -> None:
-    from ferrule.settings.schema import CheckCommand
+    from ferrule.settings import CheckCommand
 
     (root / "sub").mkdir()
     (tmp_path / "elsewhere").mkdir()

@@ -12,11 +12,11 @@ from tests.crew import Crew
 from tests.tools.checks.checking import LIMIT_SECONDS, Session, until
 
 from ferrule import Settings
-from ferrule.agent.events import ChildEnded
+from ferrule.agent import ChildEnded
 from ferrule.core.errors import ToolFailure
-from ferrule.core.subagents import Worked
+from ferrule.core.services import Worked
 from ferrule.models.cues import calls, said
-from ferrule.settings.schema import CheckCommand, Checks, Loop, SandboxSettings
+from ferrule.settings import CheckCommand, Checks, Loop, SandboxSettings
 
 REVIEW = "---\nname: {name}\ndescription: Looks.\n{more}---\nLook for {name}.\n"
 

@@ -9,8 +9,8 @@ import pytest
 from tests.tools.checks.checking import LIMIT_SECONDS, Session, until
 
 from ferrule import Call, Engine
-from ferrule.settings.schema import CheckCommand
-from ferrule.tools.checks.outcomes import Check, Checked
+from ferrule.settings import CheckCommand
+from ferrule.tools.checks import Check, Checked
 from ferrule.tools.checks.run import report_missing
 
 

@@ -11,10 +11,10 @@ from ferrule.core.call import Call
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.services import Services
-from ferrule.settings.schema import LanguageServer, LspSettings, Settings
+from ferrule.settings import LanguageServer, LspSettings, Settings
 from ferrule.system.threads import Threads
+from ferrule.tools.lsp import Hovered, InText, Occurrences, Outline
 from ferrule.tools.lsp import tool as lsp
-from ferrule.tools.lsp.outcomes import Hovered, InText, Occurrences, Outline
 from ferrule.tools.lsp.servers import LanguageServers
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ToolFailure
-from ferrule.tools.lsp import answers
+from ferrule.tools.lsp import OutlineRow, answers
 from ferrule.tools.lsp.answers import ServerLocation
-from ferrule.tools.lsp.outcomes import OutlineRow
 
 
 def span(line: int, unit: int = 0, last: int | None = None, end: int = 1) -> dict[str, Any]:

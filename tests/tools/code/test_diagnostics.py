@@ -13,12 +13,12 @@ from tests.workspace.languages.noticed import Edited, path_with_servers
 from ferrule import Call, Engine
 from ferrule.context import CallContext
 from ferrule.core.errors import ToolFailure
-from ferrule.dialects.amp.reports import render_problems
+from ferrule.dialects.amp import render_problems
 from ferrule.files.guard import Guard
-from ferrule.settings.schema import LanguageServer, LspSettings
-from ferrule.tools.lsp import problems
-from ferrule.tools.lsp.outcomes import Problem, Problems
-from ferrule.tools.lsp.problems import Diagnostics, DiagnosticsArgs
+from ferrule.settings import LanguageServer, LspSettings
+from ferrule.tools.lsp import Problem, Problems
+from ferrule.tools.lsp import diagnostics as problems
+from ferrule.tools.lsp.diagnostics import Diagnostics, DiagnosticsArgs
 from ferrule.tools.lsp.servers import LanguageServers
 
 SERVER = str(Path(__file__).parents[2] / "workspace" / "languages" / "complaining.py")

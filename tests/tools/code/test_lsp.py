@@ -11,11 +11,11 @@ from tests.workspace.languages.servers_world import fake, misbehaving
 
 from ferrule.core.access import Access
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.dialects.code_words import code
+from ferrule.dialects.outcome_words import code
 from ferrule.files.guard import Guard
-from ferrule.settings.schema import LanguageServer, LspSettings
+from ferrule.settings import LanguageServer, LspSettings
+from ferrule.tools.lsp import InText
 from ferrule.tools.lsp.answers import Sources
-from ferrule.tools.lsp.outcomes import InText
 
 DEFINITION = "textDocument/definition"
 TEXT = "first = second\n\n  third(4)  \n"

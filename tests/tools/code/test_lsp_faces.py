@@ -14,10 +14,10 @@ from tests.tools.code.test_answers import JSON
 
 from ferrule import Call, Engine, Question
 from ferrule.core.errors import ToolFailure
-from ferrule.dialects.code_words import code
-from ferrule.settings.schema import LspSettings, Permissions, Settings
+from ferrule.dialects.outcome_words import code
+from ferrule.settings import LspSettings, Permissions, Settings
+from ferrule.tools.lsp import CodeQuery, Occurrences
 from ferrule.tools.lsp.answers import OccurrenceResolver, ServerLocation, Sources, calls, items, places, symbols
-from ferrule.tools.lsp.outcomes import CodeQuery, Occurrences
 
 FACES = {"claude": "LSP", "opencode": "lsp"}
 

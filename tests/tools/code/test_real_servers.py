@@ -8,8 +8,8 @@ import pytest
 import pytest_asyncio
 from tests.tools.code.asking import PROJECTS, Asking, lay_out, one_server, path_with_servers, rows, spot
 
-from ferrule.dialects.code_words import code
-from ferrule.tools.lsp.outcomes import Hovered, Outline
+from ferrule.dialects.outcome_words import code
+from ferrule.tools.lsp import Hovered, Outline
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -7,10 +7,9 @@ from tests.kept_threads import keep, turn
 from tests.kept_threads import text as said
 
 from ferrule import Engine
-from ferrule.dialects.dialect import load_dialect
-from ferrule.tools.threads.outcomes import ThreadFound, ThreadsFound
+from ferrule.dialects import load_dialect
+from ferrule.tools.threads import Item, ThreadFound, ThreadsFound
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item
 
 NOW = time.mktime((2026, 11, 16, 7, 44, 0, 0, 0, -1))
 

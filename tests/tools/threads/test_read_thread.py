@@ -8,9 +8,8 @@ from tests.kept_threads import PICTURE, TALK, keep, result, text, turn, use
 from tests.tools.plan.planned import planning
 
 from ferrule import Engine
+from ferrule.tools.threads import Item, messages, render, select
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Item
-from ferrule.tools.threads.turns import messages, render, select
 
 ID = "T-5928a90d-d53b-488f-a829-4e36442142ee"
 NOW = time.mktime((2026, 11, 16, 7, 44, 0, 0, 0, -1))

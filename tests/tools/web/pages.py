@@ -11,7 +11,7 @@ import msgspec
 
 from ferrule import Engine, Settings
 from ferrule.sandbox.web_address import Way
-from ferrule.settings.schema import WebSettings
+from ferrule.settings import WebSettings
 from ferrule.tools.web.client import Allowances, Web
 from ferrule.tools.web.content import Converter
 from ferrule.tools.web.transport import PageTransport

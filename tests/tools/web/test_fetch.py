@@ -13,7 +13,7 @@ from tests.support.test_picture import png
 from tests.tools.web.pages import Answered, Pages, Site, moved, opened, page
 
 from ferrule import Call, Engine, Question, Settings
-from ferrule.settings.schema import Permissions, WebSettings
+from ferrule.settings import Permissions, WebSettings
 from ferrule.tools.web import fetch
 from ferrule.tools.web.content import Converter
 

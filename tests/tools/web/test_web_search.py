@@ -26,11 +26,11 @@ from tests.support.web.search.spoken import (
 from ferrule import Engine
 from ferrule.core.access import Access
 from ferrule.core.call import Call
-from ferrule.dialects.dialect import load_dialect
+from ferrule.dialects import load_dialect
 from ferrule.dialects.shared import link_renderer, render_links
-from ferrule.settings.schema import SearchSettings, Settings, WebSettings
-from ferrule.tools.web import backends
-from ferrule.tools.web.outcomes import Link, Searched
+from ferrule.settings import SearchSettings, Settings, WebSettings
+from ferrule.tools.web import Link, Searched
+from ferrule.tools.web import search as backends
 
 FAMILIES = ("amp", "claude", "gemini")
 EACH = [pytest.param(one, id=one.name) for one in ALL]
@@ -123,7 +123,7 @@ async def test_ddgs_is_what_is_asked_without_any_setting(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("spoken", EACH)
 def test_what_is_touched_is_the_host_that_is_asked(tmp_path, spoken: Spoken):
-    from ferrule.tools.web.backends import hosts
+    from ferrule.tools.web.search import hosts
 
     backend = spoken.at("https://Search.example.org/x")
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ferrule.tools.checks.outcomes import Check
+from ferrule.tools.checks import Check
 from ferrule.tools.checks.parse_output import MOST_CHARS, MOST_PROBLEMS, problems
-from ferrule.tools.lsp.outcomes import Problem
+from ferrule.tools.lsp import Problem
 
 OUTPUTS = Path(__file__).parent / "outputs"
 RECORDED = sorted(OUTPUTS.rglob("*.txt"))

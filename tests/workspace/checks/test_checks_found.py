@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.settings.schema import CheckCommand
+from ferrule.settings import CheckCommand
 from ferrule.tools.checks.find import MOST_CHECKS, ProjectChecks, find
 from ferrule.tools.checks.manifests import ALONE, reader
 from ferrule.tools.files.format import MOST_BYTES

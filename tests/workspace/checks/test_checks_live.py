@@ -9,9 +9,9 @@ import pytest
 
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
+from ferrule.tools.checks import Check
 from ferrule.tools.checks.find import find
 from ferrule.tools.checks.manifests import reader
-from ferrule.tools.checks.outcomes import Check
 from ferrule.tools.checks.parse_output import problems
 
 PROGRAMS = Path(sys.executable).parent

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.tools.checks.choice import MOST_BYTES, MOST_REVIEWS, Review, Reviews, find_reviews, read_review
-from ferrule.tools.skills.skills import Unusable
+from ferrule.tools.skills import Unusable
 
 
 def put(

@@ -8,9 +8,17 @@ from hypothesis import strategies as st
 
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.tools.checks.find import ProjectChecks, find
+from ferrule.tools.checks.find import (
+    ProjectChecks,
+    TargetRecipe,
+    closure,
+    find,
+    list_programs,
+    read_just,
+    read_make,
+    read_task,
+)
 from ferrule.tools.checks.manifests import reader
-from ferrule.tools.checks.targets import TargetRecipe, closure, list_programs, read_just, read_make, read_task
 
 PYTHON = "[tool.ruff.format]\n[tool.mypy]\nfiles = ['x']\n[tool.pytest]\n"
 ALL = ["ruff", "ruff format", "mypy", "pytest"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.services import Services
-from ferrule.settings.schema import LspSettings, Settings
+from ferrule.settings import LspSettings, Settings
 from ferrule.system.threads import Threads
 from ferrule.tools.lsp.diagnostics import Noticing
 from ferrule.tools.lsp.server import ProjectLanguageServer

@@ -13,8 +13,8 @@ from ferrule.core.errors import ToolFailure
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.sandbox.confinement import Confinement, Wishes
-from ferrule.settings.schema import LanguageServer, LspSettings
-from ferrule.system.roster import Roster
+from ferrule.settings import LanguageServer, LspSettings
+from ferrule.system.tree import Roster
 from ferrule.tools.lsp.documents import to_server
 from ferrule.tools.lsp.server import ProjectLanguageServer
 from ferrule.tools.lsp.servers import LanguageServers

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.tools.lsp import Problem
 from ferrule.tools.lsp.diagnostics import news
-from ferrule.tools.lsp.outcomes import Problem
 
 
 def errors(text: str) -> list[Problem]:

@@ -21,7 +21,7 @@ from tests.workspace.languages.servers_world import (
     wrong,
 )
 
-from ferrule.settings.schema import LanguageServer
+from ferrule.settings import LanguageServer
 from ferrule.system.environment import program_on_path
 
 

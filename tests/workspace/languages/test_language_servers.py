@@ -20,7 +20,7 @@ from tests.workspace.languages.servers_world import (
 )
 
 from ferrule.sandbox.profile import report
-from ferrule.settings.schema import LanguageServer
+from ferrule.settings import LanguageServer
 from ferrule.tools.lsp.known import KNOWN, LanguageServerEntry, rows
 from ferrule.tools.lsp.servers import find_program, find_root, is_new_enough, search_path
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.workspace.languages.noticed import Edited
 
-from ferrule.settings.schema import LanguageServer, LspSettings
+from ferrule.settings import LanguageServer, LspSettings
 from ferrule.tools.lsp.diagnostics import MOST_TOLD
 
 SERVER = str(Path(__file__).parent / "complaining.py")

@@ -3,7 +3,7 @@
 import pytest
 from tests.workspace.languages.noticed import Edited, path_with_servers
 
-from ferrule.settings.schema import LanguageServer, LspSettings
+from ferrule.settings import LanguageServer, LspSettings
 
 LIBRARY = "def twice(number: int) -> int:\n    return 2 * number\n"
 USER = "from library import twice\n\nprint(twice(3))\n"

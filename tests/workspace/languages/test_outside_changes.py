@@ -8,7 +8,7 @@ import pytest
 from tests.sources.mcp.node import found as node
 from tests.workspace.languages.servers_world import SECONDS, fake, heard, opened, put, watches, wrong
 
-from ferrule.settings.schema import LanguageServer
+from ferrule.settings import LanguageServer
 from ferrule.tools.lsp import opened as stirred
 
 WATCHED = "workspace/didChangeWatchedFiles"

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ferrule.tools.lsp import Problem
 from ferrule.tools.lsp.diagnostics import MOST, MOST_MESSAGE_CHARS, SEVERITIES, problems
 from ferrule.tools.lsp.life import Published
-from ferrule.tools.lsp.outcomes import Problem
 
 TEXT = "one\ntwo \U0001f600 x\r\nthree\n"
 

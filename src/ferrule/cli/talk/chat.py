@@ -13,30 +13,28 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
+from ferrule.agent import AgentEvent
 from ferrule.agent.attachments import Prompt, names_of, with_contents, words_of_parts
-from ferrule.agent.events import AgentEvent
-from ferrule.checkpoints.rewind import files_of
+from ferrule.checkpoints.undo import files_of
 from ferrule.cli.talk import commands, own_commands
 from ferrule.cli.talk import own_commands as bang
 from ferrule.cli.talk.commands import Leave, Next, SessionRestart
 from ferrule.cli.talk.events import ChatTranscript, FullOutput, Piece, Prose, TerminalPicture, dollars, tokens
-from ferrule.cli.talk.live import MOST_COLUMNS, Live, tail
 from ferrule.cli.talk.screen import TalkFrontend, pager
-from ferrule.cli.talk.status import OPENING, Beside, Tally, home_short, status
-from ferrule.cli.talk.text import Line, line, rows_of, sentence, wide, wrap_text
-from ferrule.cli.talk.theme import PLAIN, Theme, find_theme, last_theme
+from ferrule.cli.talk.status import MOST_COLUMNS, OPENING, Beside, Live, Tally, home_short, status, tail
+from ferrule.cli.talk.text import PLAIN, Line, Theme, find_theme, last_theme, line, rows_of, sentence, wide, wrap_text
 from ferrule.cli.tasks import describe_running, left_running
 from ferrule.core.content import Image
 from ferrule.core.errors import FerruleError
 from ferrule.core.services import Planning
 from ferrule.files.journal import Journal
 from ferrule.models.catalog import about
-from ferrule.tools.skills.skills import Skills
+from ferrule.tools.skills import Skills
 
 if TYPE_CHECKING:
     from ferrule.cli.talk.markdown import Drawer
     from ferrule.files.journal import JournalEntry
-    from ferrule.models.model import Prices
+    from ferrule.models import Prices
     from ferrule.output.store import Stored
 
 
@@ -315,7 +313,7 @@ class Chat:
     def _greet(self) -> None:
         agent, engine, was = self.session.agent, self.session.engine, self._was
         if not self._thread:
-            from ferrule.core.version import __version__
+            from ferrule.core import __version__
 
             head = [line(("bold", "Ferrule "), ("dim", __version__), ("dim", " · "), agent.model.name)]
             if why := self._why_model():

@@ -12,27 +12,25 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ferrule.agent.attachments import words_of_parts
-from ferrule.checkpoints.rewind import command_words, entry_words, files_of, names_of
+from ferrule.checkpoints.undo import command_words, entry_words, files_of, names_of
 from ferrule.cli.rewind import MOST_PROMPTS, RewindPoint, describe_rewind, list_points, preview_rewind, preview_rows
-from ferrule.cli.talk.text import BLANK, diff_lines, line, sentence, whole_rows
-from ferrule.cli.talk.theme import NAMES, THEMES, remember_theme
-from ferrule.cli.talk.theme import NAMES as THEME_NAMES
-from ferrule.core.errors import ConfigError, FerruleError, ToolFailure
+from ferrule.cli.talk.text import BLANK, NAMES, THEMES, diff_lines, line, remember_theme, sentence, whole_rows
+from ferrule.cli.talk.text import NAMES as THEME_NAMES
+from ferrule.core.errors import ConfigError, FerruleError, ToolFailure, near
 from ferrule.core.services import Planning
-from ferrule.core.suggest import near
-from ferrule.dialects.dialect import FAMILIES
+from ferrule.dialects import FAMILIES
 from ferrule.files.diff import diff as diff_diff
 from ferrule.files.journal import DamagedError, FileChange, Journal, JournalEntry, Node, NodeChange
 from ferrule.files.ledger import fingerprint
 from ferrule.files.text import is_binary
 from ferrule.models.catalog import SHORT, remember_model
 from ferrule.models.hosts import ROWS
-from ferrule.permissions.decision import parse_mode
+from ferrule.permissions import parse_mode
 from ferrule.system.folder import is_regular, read_all
-from ferrule.tools.threads.thread import when
+from ferrule.tools.threads import when
 
 if TYPE_CHECKING:
-    from ferrule.checkpoints.rewind import Rewind
+    from ferrule.checkpoints.undo import Rewind
     from ferrule.cli.talk.chat import Chat
 
 
@@ -94,7 +92,8 @@ def unknown(name: str) -> str:
 def commands() -> dict[str, SlashCommand]:
     """All of them, in the order in which help shows them."""
     # These know the chat, and so this file.
-    from ferrule.cli.talk import conversations, inventory, status
+    from ferrule.cli.talk import inventory, status
+    from ferrule.cli.talk import inventory as conversations
     from ferrule.cli.talk import inventory as task_list
     from ferrule.cli.talk import own_commands as prompts
 

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ferrule.agent import events as told
-from ferrule.agent.events import Ended
+from ferrule import agent as told
+from ferrule.agent import Ended
 from ferrule.cli.talk.markdown import Blocks
 from ferrule.cli.talk.text import BLANK, Line, UnbrokenLine, diff_lines, diff_sign, line, sentence
-from ferrule.core import events as calls
-from ferrule.core.call import Reply
+from ferrule.core import call as calls
+from ferrule.core.call import Done, FileEdit, Reply, TodoItem
 from ferrule.core.content import Image
-from ferrule.core.events import Done, FileEdit, TodoItem
 from ferrule.core.tool import Previewed
 from ferrule.system.highlights import weight
 

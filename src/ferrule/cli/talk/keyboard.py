@@ -31,7 +31,7 @@ from ferrule.permissions.ask import visible
 if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent
 
-    from ferrule.cli.talk.theme import Theme
+    from ferrule.cli.talk.text import Theme
 
 
 FOCUS_IN = "\x1b[I"

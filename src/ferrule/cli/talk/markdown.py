@@ -32,9 +32,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme as RichTheme
 
-from ferrule.cli.talk.text import harmless
-from ferrule.cli.talk.theme import Theme, as_theme
-from ferrule.output.clean import clean
+from ferrule.cli.talk.text import Theme, as_theme, harmless
+from ferrule.output import clean
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

@@ -14,26 +14,34 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ferrule.agent.events import AgentEvent, Called
+from ferrule.agent import AgentEvent, Called
 from ferrule.cli.talk.commands import Next
 from ferrule.cli.talk.events import left_running
 from ferrule.cli.talk.text import Line, line, sentence
-from ferrule.core.call import Call
+from ferrule.core.call import Call, Done
 from ferrule.core.errors import ConfigError, FerruleError, ToolFailure
-from ferrule.core.events import Done
 from ferrule.core.services import Bringing
-from ferrule.models.model import ModelError
-from ferrule.settings.schema import settings_path
+from ferrule.models import ModelError
+from ferrule.settings import settings_path
 from ferrule.tools import READ, SHELL
-from ferrule.tools.skills.commands import FOLDERS, CommandFile, command_files, command_name, markdown_files
-from ferrule.tools.skills.skills import Parameter
-from ferrule.tools.skills.skills import clean_line as skills_shown
-from ferrule.tools.skills.text import MOST_COMMANDS, Unquotable, compose, prompt_arguments
+from ferrule.tools.skills import Parameter
+from ferrule.tools.skills import clean_line as skills_shown
+from ferrule.tools.skills.text import (
+    FOLDERS,
+    MOST_COMMANDS,
+    CommandFile,
+    Unquotable,
+    command_files,
+    command_name,
+    compose,
+    markdown_files,
+    prompt_arguments,
+)
 
 if TYPE_CHECKING:
     from ferrule.cli.talk.chat import Chat
     from ferrule.core.call import Reply
-    from ferrule.sources.mcp.server import OfferedPrompt
+    from ferrule.sources.mcp import OfferedPrompt
 
 
 _MENTION = r"(?<!\S)@(?P<path>[^\s@`'\"]*[^\s@`'\".,;:!?)])"

@@ -11,10 +11,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from ferrule.cli.talk.picker import PickerRow, Scope, pick_by_number
 from ferrule.cli.talk.screen import TWICE_SECONDS
-from ferrule.cli.talk.text import BLANK, Line, Spaced, harmless, paint_lines, sentence, wrap_lines
-from ferrule.cli.talk.theme import PLAIN
+from ferrule.cli.talk.text import BLANK, PLAIN, Line, Spaced, harmless, paint_lines, sentence, wrap_lines
 from ferrule.core.content import Image
-from ferrule.settings.schema import TerminalSettings
+from ferrule.settings import TerminalSettings
 
 
 class Plain:

@@ -40,12 +40,26 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.widgets import SearchToolbar
 
 from ferrule.cli.talk.picker import MOST_ROWS, Picker, PickerRow, Scope
-from ferrule.cli.talk.text import Line, Spaced, cut, fit_line, harmless, line, paint_lines, rows_of, wide, wrap_lines
-from ferrule.cli.talk.theme import Theme, as_theme, find_protocol, picture
+from ferrule.cli.talk.text import (
+    Line,
+    Spaced,
+    Theme,
+    as_theme,
+    cut,
+    find_protocol,
+    fit_line,
+    harmless,
+    line,
+    paint_lines,
+    picture,
+    rows_of,
+    wide,
+    wrap_lines,
+)
 from ferrule.core.content import Image
-from ferrule.output.clean import clean
+from ferrule.output import clean
 from ferrule.permissions.ask import visible
-from ferrule.settings.schema import TerminalSettings
+from ferrule.settings import TerminalSettings
 
 if TYPE_CHECKING:
     from prompt_toolkit.buffer import CompletionState

@@ -4,11 +4,10 @@ import math
 import os
 
 from ferrule.core.content import CommandResult, Created, Edited, FileText
-from ferrule.core.face import Ends, Values
-from ferrule.dialects import shared
-from ferrule.dialects.dialect import Dialect, rows
+from ferrule.core.tool import Ends, Values
+from ferrule.dialects import Dialect, rows, shared
 from ferrule.dialects.shared import file_renderer, has_failed
-from ferrule.tools.shell.outcomes import Left
+from ferrule.tools.shell import Left
 
 
 def from_the_start(values: Values) -> Values:

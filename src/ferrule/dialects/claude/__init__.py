@@ -15,11 +15,10 @@ import msgspec
 
 from ferrule.core.content import CellEdited, CommandResult, Created, Edited, Hits, Matching, PathPage, Planned
 from ferrule.core.errors import BadArguments
-from ferrule.core.face import Face, LineLimit, Middle, Values, copy_json
-from ferrule.core.services import PlanApproved
-from ferrule.core.subagents import DelegateOutcome
-from ferrule.dialects.agent_words import Outcome, message
-from ferrule.dialects.dialect import Dialect, rows, schemas, words
+from ferrule.core.services import DelegateOutcome, PlanApproved
+from ferrule.core.tool import Face, LineLimit, Middle, Values, copy_json
+from ferrule.dialects import Dialect, rows, schemas, words
+from ferrule.dialects.outcome_words import Outcome, message
 from ferrule.dialects.shared import (
     EDITED,
     LIMIT_BYTES,
@@ -47,11 +46,11 @@ from ferrule.dialects.shared import (
     tree,
     without,
 )
-from ferrule.tools.shell.outcomes import Left, TaskRead, TaskSeen, TaskStopped
+from ferrule.tools.shell import Left, TaskRead, TaskSeen, TaskStopped
 
 if TYPE_CHECKING:
-    from ferrule.core.elsewhere import SkillLoaded
-    from ferrule.tools.todos.store import TodoCreated, TodoDeleted, TodoListed, TodoSeen, TodoUpdated
+    from ferrule.core.services import SkillLoaded
+    from ferrule.tools.todos import TodoCreated, TodoDeleted, TodoListed, TodoSeen, TodoUpdated
 
 
 EDIT = {"old_string": "old", "new_string": "new", "replace_all": "everywhere"}
@@ -345,7 +344,7 @@ def render_todo(outcome: "TodoSeen") -> dict[str, Any]:
 
 
 def render_updated_todo(outcome: "TodoUpdated | TodoDeleted") -> dict[str, Any]:
-    from ferrule.tools.todos.store import TodoDeleted  # for sessions that keep a list
+    from ferrule.tools.todos import TodoDeleted  # for sessions that keep a list
 
     todo = outcome.todo
     if isinstance(outcome, TodoDeleted):

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.core.content import CommandResult, FolderTree, Matching, Picture, Planned
 from ferrule.core.errors import BadArguments
-from ferrule.core.face import Middle, Values
-from ferrule.dialects.dialect import Dialect, rows
+from ferrule.core.tool import Middle, Values
+from ferrule.dialects import Dialect, rows
 from ferrule.dialects.shared import (
     answers_by_id,
     explain_stop,
@@ -28,17 +28,17 @@ from ferrule.dialects.shared import (
     tree,
     without,
 )
-from ferrule.tools.shell.outcomes import Left, Permitted, TaskRead
+from ferrule.tools.shell import Left, Permitted, TaskRead
 
 if TYPE_CHECKING:
-    from ferrule.core.subagents import AgentSent, AgentsSeen, AgentStopped, Worked
-    from ferrule.dialects.agent_words import Outcome
+    from ferrule.core.services import AgentSent, AgentsSeen, AgentStopped, Worked
+    from ferrule.dialects.outcome_words import Outcome
 
 
 def render_spawn(outcome: "Outcome") -> dict[str, str] | str:
     """Whom to wait for."""
-    from ferrule.core.subagents import LeftAgent  # for sessions with subagents
-    from ferrule.dialects.agent_words import message
+    from ferrule.core.services import LeftAgent  # for sessions with subagents
+    from ferrule.dialects.outcome_words import message
 
     if not isinstance(outcome, LeftAgent):
         return message(outcome)
@@ -78,7 +78,7 @@ def _current_status(worked: "Worked") -> dict[str, str] | str:
 
 def _final_status(worked: "Worked") -> dict[str, str] | str:
     """How it ended, with what it said."""
-    from ferrule.core.subagents import last_words  # for sessions with subagents
+    from ferrule.core.services import last_words  # for sessions with subagents
 
     if worked.status in {"running", "stopped"}:
         return "shutdown"

@@ -20,8 +20,8 @@ from ferrule.core.content import (
     Planned,
 )
 from ferrule.core.errors import BadArguments
-from ferrule.core.face import Face, Values
-from ferrule.dialects.dialect import Dialect, rows
+from ferrule.core.tool import Face, Values
+from ferrule.dialects import Dialect, rows
 from ferrule.dialects.shared import (
     LIMIT_BYTES,
     about_skill,
@@ -44,11 +44,11 @@ from ferrule.dialects.shared import (
     render_plan_entry,
     without,
 )
-from ferrule.tools.shell.outcomes import Left, TaskList, TaskRead, TaskSeen
+from ferrule.tools.shell import Left, TaskList, TaskRead, TaskSeen
 
 if TYPE_CHECKING:
-    from ferrule.core.elsewhere import ServerResources, SkillLoaded
-    from ferrule.tools.todos.store import Todo, TodoCreated, TodoDeleted, TodoListed, TodoSeen, TodoUpdated
+    from ferrule.core.services import ServerResources, SkillLoaded
+    from ferrule.tools.todos import Todo, TodoCreated, TodoDeleted, TodoListed, TodoSeen, TodoUpdated
 
 
 _STEP = {"description": "text", "status": "status"}
@@ -368,7 +368,7 @@ def render_created_todo(outcome: "TodoCreated") -> str:
 
 
 def render_updated_todo(outcome: "TodoUpdated | TodoDeleted") -> str:
-    from ferrule.tools.todos.store import TodoDeleted  # for sessions that keep a list
+    from ferrule.tools.todos import TodoDeleted  # for sessions that keep a list
 
     todo = outcome.todo
     if isinstance(outcome, TodoDeleted):

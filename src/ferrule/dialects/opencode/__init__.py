@@ -4,8 +4,8 @@ import os
 from typing import TYPE_CHECKING
 
 from ferrule.core.content import CommandResult, Created, Edited, Hits, Matching, PathPage, Planned
-from ferrule.core.face import LineLimit, Values
-from ferrule.dialects.dialect import Dialect, rows
+from ferrule.core.tool import LineLimit, Values
+from ferrule.dialects import Dialect, rows
 from ferrule.dialects.shared import (
     LIMIT_BYTES,
     about_code,
@@ -22,11 +22,11 @@ from ferrule.dialects.shared import (
     render_matching,
     render_patch,
 )
-from ferrule.tools.shell.outcomes import Left
+from ferrule.tools.shell import Left
 
 if TYPE_CHECKING:
-    from ferrule.core.elsewhere import SkillLoaded
-    from ferrule.dialects.agent_words import Outcome
+    from ferrule.core.services import SkillLoaded
+    from ferrule.dialects.outcome_words import Outcome
 
 
 _STEP = {"content": "text", "status": "status", "priority": "priority"}
@@ -99,8 +99,8 @@ def skill(outcome: "SkillLoaded") -> str:
 
 def task(outcome: "Outcome") -> str:
     """The id, and the last message between tags."""
-    from ferrule.core.subagents import DelegateOutcome  # for sessions with subagents
-    from ferrule.dialects.agent_words import message
+    from ferrule.core.services import DelegateOutcome  # for sessions with subagents
+    from ferrule.dialects.outcome_words import message
 
     if not isinstance(outcome, DelegateOutcome):
         return message(outcome)

@@ -4,8 +4,8 @@ import os
 
 from ferrule.core.content import CommandResult, Created, Edited, FileText, FolderTree, Hits, Matching, PathPage
 from ferrule.core.errors import BadArguments
-from ferrule.core.face import LineLimit, Values
-from ferrule.dialects.dialect import Dialect, rows
+from ferrule.core.tool import LineLimit, Values
+from ferrule.dialects import Dialect, rows
 from ferrule.dialects.shared import (
     file_renderer,
     has_failed,
@@ -18,7 +18,7 @@ from ferrule.dialects.shared import (
     render_matching,
     without,
 )
-from ferrule.tools.shell.outcomes import Left
+from ferrule.tools.shell import Left
 
 _EDIT = {"oldText": "old", "newText": "new"}
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ferrule.core.content import CommandResult, Created, Edited
-from ferrule.core.face import Face, Middle, Values, copy_json
-from ferrule.dialects.dialect import Dialect, rows
+from ferrule.core.tool import Face, Middle, Values, copy_json
+from ferrule.dialects import Dialect, rows
 from ferrule.dialects.shared import (
     accept_plan,
     explain_stop,
@@ -25,10 +25,10 @@ from ferrule.dialects.shared import (
     tools_found,
     without,
 )
-from ferrule.tools.shell.outcomes import Left
+from ferrule.tools.shell import Left
 
 if TYPE_CHECKING:
-    from ferrule.core.elsewhere import ToolsFound
+    from ferrule.core.services import ToolsFound
 
 
 _TURNS = 50

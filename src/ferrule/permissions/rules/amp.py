@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from ferrule.core.errors import ConfigError
+from ferrule.permissions.rules import Action, Always, Layer, Rule, RuleSet
 from ferrule.permissions.rules.match import AnyOf, Literal, Matches, Nested, NoneOf, Test, ToolNamePattern
 from ferrule.permissions.rules.pattern import BadRulePattern, RulePattern, is_expression, literal
 from ferrule.permissions.rules.pattern import read as read_pattern
-from ferrule.permissions.rules.rule import Action, Always, Layer, Rule, RuleSet
 
 ACTIONS = ("allow", "reject", "ask", "delegate")
 OPTIONS = ("context", "to", "message")

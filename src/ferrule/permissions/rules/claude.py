@@ -1,9 +1,6 @@
-"""Read the permission rules of Claude Code's settings files: the lists allow, ask and deny.
+"""Read the rules of Claude Code's and Wayland's settings.
 
-A rule is written as `Tool` or `Tool(specifier)`.
-
-A deny or ask rule that cannot be read is an error, because dropping it would allow the calls that it was meant to
-stop. An allow rule that cannot be read is dropped with a warning. Deny and ask rules are read widely, allow rules
+An allow rule that cannot be read is dropped with a warning. Deny and ask rules are read widely, allow rules
 narrowly.
 """
 
@@ -13,11 +10,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from ferrule.core.errors import ConfigError
-from ferrule.core.suggest import near
+from ferrule import permissions as decision
+from ferrule.core.errors import ConfigError, near
 from ferrule.core.tool import RuleGroup
-from ferrule.permissions import decision
 from ferrule.permissions.ask import visible
+from ferrule.permissions.rules import Always, Binds, Condition, Layer, Rule, RuleSet, Subject, wildcard
 from ferrule.permissions.rules.hosts import BadHost, Hosts, hosts
 from ferrule.permissions.rules.match import AgentSpecifier, Commands, Either, Of, SkillCondition, Value
 from ferrule.permissions.rules.paths import (
@@ -33,7 +30,6 @@ from ferrule.permissions.rules.paths import (
     area,
     parse_tool_glob,
 )
-from ferrule.permissions.rules.rule import Always, Binds, Condition, Layer, Rule, RuleSet, Subject, wildcard
 from ferrule.tools import EDIT, READ, facts_of
 
 Listed = Literal["allow", "ask", "deny"]
@@ -381,3 +377,53 @@ def _forbids_bypass(permissions: dict[str, Any], source: str) -> bool:
     if value is not None and value != "disable":
         raise ConfigError(f'{source}: permissions.disableBypassPermissionsMode can only be "disable".')
     return value is not None
+
+
+ALLOWED = (
+    *("Read", "Grep", "Glob", "web", "WebFetch", "vision_analyze", "transcribe_audio", "ToolSearch", "Skill"),
+    *("wayland_status", "wayland_telemetry_query"),
+)
+"""The list where a file has none."""
+_LENGTH = 1 << 20
+
+
+def read_wayland(given: str | Mapping[str, Any], *, source: str, layer: Layer) -> RuleSet:
+    """The rules of a TOML file, or of what was read from one: `[tools]` with `auto_approve` and `allow_list`.
+
+    A file of a project does not turn the questions off, trusted or not. Raises: ConfigError.
+    """
+    tools = (_parse(given, source) if isinstance(given, str) else given).get("tools")
+    if not isinstance(tools, Mapping):
+        raise ConfigError(f"{source}: there is no table tools, with allow_list in it.")
+    names = tools.get("allow_list", ALLOWED)
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name.strip() for name in names):
+        raise ConfigError(f"{source}: allow_list is a list of the names of tools.")
+    everything = tools.get("auto_approve", False)
+    if not isinstance(everything, bool):
+        raise ConfigError(f"{source}: auto_approve is true or false.")
+    warnings = [f"{source}: {key} is not used here." for key in tools if key not in {"allow_list", "auto_approve"}]
+    warnings += [
+        f"{source}: {name} has a *, and this list has no patterns; it allows nothing." for name in names if "*" in name
+    ]
+    if everything and layer == "project":
+        warnings.append(f"{source}: a project does not turn the questions off, so auto_approve is not used.")
+        everything = False
+    return RuleSet(
+        tuple(Rule("allow", name, f"allow_list {name}") for name in dict.fromkeys(names)),
+        ordered=False,
+        source=source,
+        layer=layer,
+        warnings=tuple(warnings),
+        mode="bypassPermissions" if everything else "",
+    )
+
+
+def _parse(text: str, source: str) -> Mapping[str, Any]:
+    import tomllib  # for whoever has such a file
+
+    if len(text) > _LENGTH:
+        raise ConfigError(f"{source} is longer than {_LENGTH} characters; that is too much for rules.")
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"{source}: it is not TOML ({error}).") from error

@@ -15,8 +15,8 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from ferrule.permissions.rules import Always, Rule, Subject, Wildcard
 from ferrule.permissions.rules.pattern import RulePattern, read
-from ferrule.permissions.rules.rule import Always, Rule, Subject, Wildcard
 from ferrule.tools import facts_of
 
 _ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")

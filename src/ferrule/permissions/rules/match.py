@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ferrule.core.access import within
+from ferrule.permissions.rules import Binds, Condition, PathAccess, Subject, Wildcard
 from ferrule.permissions.rules.hosts import (
     address_forms,
     canonical_pattern,
@@ -24,7 +25,6 @@ from ferrule.permissions.rules.hosts import (
     normalize_address,
 )
 from ferrule.permissions.rules.pattern import RulePattern
-from ferrule.permissions.rules.rule import Binds, Condition, PathAccess, Subject, Wildcard
 
 _AGENT = ("subagent_type", "agent_type", "agent_name", "agent")
 _USUAL_AGENT = "general-purpose"

@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 
 from ferrule.core.tool import RuleGroup
 from ferrule.files.globs import BadGlob, escape, expand, matcher
-from ferrule.permissions.rules.rule import PathAccess, Subject, Wildcard
+from ferrule.permissions.rules import PathAccess, Subject, Wildcard
 
 Matcher = Callable[[str], bool]
 _BELOW = ("/\x01", "/\x01/\x01/\x01")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ferrule.files.globs import BadGlob, expand
 from ferrule.permissions.auto_allow import is_development, is_harmless_setting, is_safe_repository
-from ferrule.permissions.rules.rule import Always, PathAccess, Rule, Subject
+from ferrule.permissions.rules import Always, PathAccess, Rule, Subject
 from ferrule.permissions.shell.form import says_numbers
 from ferrule.permissions.shell.line import Simple, Word, may_be_set
 from ferrule.permissions.shell.nested import activation, find_environment_command, hands_files

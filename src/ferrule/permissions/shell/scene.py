@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ferrule.core.access import within
-from ferrule.permissions.rules.rule import PathAccess
+from ferrule.permissions.rules import PathAccess
 from ferrule.permissions.shell.line import Redirect, Simple, Word
 from ferrule.permissions.shell.programs import CommandFinding
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ferrule.files.globs import BadGlob, expand
-from ferrule.files.secrets import SECRET, kind_of
+from ferrule.files.guard import SECRET, kind_of
 from ferrule.permissions.shell.form import ArgumentAnalysis, CommandArguments, is_single
 from ferrule.permissions.shell.line import Word
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from ferrule.core.errors import ConfigError
-from ferrule.serve.mcp.server import Serving
+from ferrule.serve.mcp import Serving
 
 if TYPE_CHECKING:
     from mcp_types import JSONRPCMessage

@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ferrule.core.errors import ConfigError
-from ferrule.serve.mcp.server import Serving
+from ferrule.serve.mcp import Serving
 
 if TYPE_CHECKING:
     from anyio import Event

@@ -8,15 +8,13 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from ferrule.models.model import ModelError, Trouble
-from ferrule.wire import anthropic, gemini, openai_chat, openai_responses
+from ferrule.models import ModelError, Trouble
+from ferrule.wire import ModelResponse, anthropic, gemini, openai_chat, openai_responses
 from ferrule.wire.anthropic_stream import AnthropicWriter
 from ferrule.wire.gemini_stream import GeminiWriter
 from ferrule.wire.openai_chat_stream import ChatWriter
 from ferrule.wire.openai_responses_stream import ResponsesWriter
-from ferrule.wire.sse import DONE, EventReader, ServerSentEvent
-from ferrule.wire.stream import StreamWriter, make_id
-from ferrule.wire.turn import ModelResponse
+from ferrule.wire.stream import DONE, EventReader, ServerSentEvent, StreamWriter, make_id
 
 Kind = Literal[
     "bad",

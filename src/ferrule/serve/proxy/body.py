@@ -20,10 +20,7 @@ from ferrule.models.bodies import MARK, encode_json, mark_last
 from ferrule.models.http import HttpModel
 from ferrule.serve.proxy.records import clean_client_text
 from ferrule.serve.proxy.upstreams import Upstream, has_marks
-from ferrule.wire import fields, openai_responses
-from ferrule.wire.conversation import FREE
-from ferrule.wire.shape import WireError, origin
-from ferrule.wire.turn import (
+from ferrule.wire import (
     Definition,
     Delta,
     Foreign,
@@ -36,8 +33,13 @@ from ferrule.wire.turn import (
     UseBegun,
     UseEnded,
     UsePiece,
+    WireError,
+    fields,
+    load_wire,
+    openai_responses,
+    origin,
 )
-from ferrule.wire.wire import load_wire
+from ferrule.wire.conversation import FREE
 
 _LIMITS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "anthropic": (("max_tokens",),),

@@ -9,20 +9,16 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from ferrule.core.errors import ConfigError
+from ferrule.models import ModelError, RetryNotice
 from ferrule.models.bodies import generate_path
 from ferrule.models.catalog import NO_MODEL_IN_SHORT
-from ferrule.models.model import ModelError, RetryNotice
 from ferrule.registry.dynamic import BYTES_A_TOKEN
 from ferrule.serve.proxy.apis import KINDS, ClientApi, ProxyError, from_model, retry_headers
 from ferrule.serve.proxy.body import ClientCalls, conversation_key, find_left_out, fit_request, parse_betas, relay_body
 from ferrule.serve.proxy.records import Record, RequestRecords, TrafficTape, clean_client_text
-from ferrule.serve.proxy.routes import Routes
-from ferrule.serve.proxy.upstreams import Upstream, Upstreams
-from ferrule.settings.schema import ProxySettings
-from ferrule.wire.shape import WireError
-from ferrule.wire.sse import ServerSentEvent, text
-from ferrule.wire.stream import Assembler, make_id
-from ferrule.wire.turn import (
+from ferrule.serve.proxy.upstreams import Routes, Upstream, Upstreams
+from ferrule.settings import ProxySettings
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Broke,
@@ -34,7 +30,9 @@ from ferrule.wire.turn import (
     Use,
     UseBegun,
     UsePiece,
+    WireError,
 )
+from ferrule.wire.stream import Assembler, ServerSentEvent, make_id, text
 
 _PATHS: Mapping[str, Callable[[str], str]] = MappingProxyType(
     {

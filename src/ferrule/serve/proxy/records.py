@@ -12,12 +12,11 @@ from typing import Any, Literal
 import msgspec
 
 from ferrule.core.content import Text
+from ferrule.models import Model, ModelError, Prices, RetryNotice
 from ferrule.models.cues import RecordedFailure, Repeat
-from ferrule.models.model import Model, ModelError, Prices, RetryNotice
 from ferrule.models.recorder import Take, Tape
 from ferrule.serve.proxy.upstreams import HostLimits, Upstream
-from ferrule.wire.stream import json_text
-from ferrule.wire.turn import (
+from ferrule.wire import (
     AnswerEnd,
     AnswerStart,
     Delta,
@@ -32,6 +31,7 @@ from ferrule.wire.turn import (
     UseEnded,
     UsePiece,
 )
+from ferrule.wire.stream import json_text
 
 _KEPT = 200
 """Records that are kept in memory, for the table and for `/requests`."""

@@ -23,10 +23,10 @@ import msgspec
 
 from ferrule.core.access import within
 from ferrule.core.errors import ConfigError
-from ferrule.output.clean import clean
+from ferrule.output import clean
 from ferrule.permissions.trust import StateFile
-from ferrule.sources.mcp.entries import expand_variables, variables
-from ferrule.sources.mcp.server import Layer, ListedPrompt, ListedTool, McpServerEntry, ServerListing
+from ferrule.sources.mcp import Layer, ListedPrompt, ListedTool, McpServerEntry, ServerListing
+from ferrule.sources.mcp.config import expand_variables, variables
 
 State = Literal["new", "approved", "changed"]
 FOREIGN = frozenset({"project", "skill"})
@@ -182,7 +182,7 @@ class ServerPins:
     def _find_scripts(self, server: McpServerEntry) -> list[str]:
         import shlex  # for servers that are programs
 
-        from ferrule.permissions.started import look, rough
+        from ferrule.permissions.shell.started import look, rough
         from ferrule.sources.mcp.config import start_folder
 
         try:

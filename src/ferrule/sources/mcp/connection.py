@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ferrule.arguments.schema import judge
 from ferrule.core.access import within
-from ferrule.core.elsewhere import Mixed, ServerResource
 from ferrule.core.errors import ConfigError, ToolFailure
-from ferrule.output.clean import clean, clean_value
-from ferrule.sources.mcp import results
+from ferrule.core.services import Mixed, ServerResource
+from ferrule.output import clean, clean_value
+from ferrule.sources.mcp import McpServerEntry, ServerListing, results
 from ferrule.sources.mcp.config import start_folder
 from ferrule.sources.mcp.keeper import Keeper, Wants
 from ferrule.sources.mcp.results import McpResultReader, contents, prompt_text
-from ferrule.sources.mcp.server import McpServerEntry, ServerListing
 from ferrule.sources.mcp.transport import SENT, describe_error
 from ferrule.system.environment import quiet_environment
-from ferrule.system.roster import Roster
+from ferrule.system.tree import Roster
 
 if TYPE_CHECKING:
     from mcp import Client

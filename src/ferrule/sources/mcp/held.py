@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ferrule.core.errors import ConfigError, ToolFailure
-from ferrule.permissions.rules.rule import Wildcard
+from ferrule.permissions.rules import Wildcard
+from ferrule.sources.mcp import ListedPrompt, ListedTool, McpServerEntry, ServerListing
 from ferrule.sources.mcp.approval import (
     KeptListings,
     Pin,
@@ -25,10 +26,9 @@ from ferrule.sources.mcp.approval import (
     tool_pin,
     tools_question,
 )
-from ferrule.sources.mcp.server import ListedPrompt, ListedTool, McpServerEntry, ServerListing
 
 if TYPE_CHECKING:
-    from ferrule.core.elsewhere import Mixed
+    from ferrule.core.services import Mixed
     from ferrule.sources.mcp.approval import Approval, Approve, Difference
     from ferrule.sources.mcp.connection import McpConnection
 
@@ -447,7 +447,7 @@ def compare_listing(
     is_foreign: bool = False,
 ) -> ListingComparison:
     """What a server has just listed, looked at and compared. `wants` tells which tools are asked about."""
-    from ferrule.sources.mcp.quarantine import filter_listing  # whoever starts a server pays for the validator
+    from ferrule.sources.mcp.results import filter_listing  # whoever starts a server pays for the validator
 
     new, out = filter_listing(raw)
     tools = {tool.name: tool_pin(tool) for tool in new.tools}

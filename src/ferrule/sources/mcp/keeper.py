@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from ferrule.core.errors import ToolFailure
+from ferrule.sources.mcp import McpServerEntry
 from ferrule.sources.mcp.config import start_folder
-from ferrule.sources.mcp.server import McpServerEntry
 from ferrule.sources.mcp.transport import HttpTransport, ProcessTransport, describe_error
-from ferrule.system.roster import Roster
+from ferrule.system.tree import Roster
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -167,7 +167,7 @@ class Keeper:
         from mcp_types import Implementation
         from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS  # loaded a moment ago
 
-        from ferrule.core.version import __version__
+        from ferrule.core import __version__
 
         assert self.transport is not None
         wants = self._wants

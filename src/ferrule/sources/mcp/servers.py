@@ -1,31 +1,116 @@
-"""Manage the MCP servers of a session and list the resources that they offer.
+"""Manage the MCP servers of a session, their tools and their resources.
 
-The tools of a server are known from its last run, so a server is started only when it is needed. Resources are
+Resources are
 requested from several servers at once and returned in pages.
+
+What it says of itself is read when it is first looked at.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, cast
 
-from ferrule.core.elsewhere import ServerResource, ServerResources
-from ferrule.core.errors import ConfigError, ToolFailure
-from ferrule.core.services import INSTRUCTIONS, Offered
-from ferrule.core.suggest import near
-from ferrule.sources.function import SourceTools
+from ferrule.core.access import Access
+from ferrule.core.errors import ConfigError, ToolFailure, near
+from ferrule.core.services import INSTRUCTIONS, Offered, ServerResource, ServerResources
+from ferrule.core.tool import Context, Tool
+from ferrule.sources import SourceTools
+from ferrule.sources.mcp import PREFIX, Layer, ListedTool, McpServerEntry, full_names, server_of, short_names
 from ferrule.sources.mcp.approval import KeptListings, PinnedTool, ServerPins
-from ferrule.sources.mcp.config import Configured, skill_servers
-from ferrule.sources.mcp.entries import expand_variables, find_rejection
+from ferrule.sources.mcp.config import Configured, expand_variables, find_rejection, skill_servers
 from ferrule.sources.mcp.held import Held, Look, McpSessionContext
-from ferrule.sources.mcp.server import PREFIX, Layer, McpServerEntry, full_names, server_of, short_names
-from ferrule.sources.mcp.tool import McpTool
 
 if TYPE_CHECKING:
-    from ferrule.core.elsewhere import Mixed
+    from ferrule.core.services import Mixed
+    from ferrule.core.tool import Args
+    from ferrule.sources.mcp import OfferedPrompt, ServerState
     from ferrule.sources.mcp.approval import Approve
+    from ferrule.sources.mcp.config import Allowed
     from ferrule.sources.mcp.connection import McpConnection, Opening
-    from ferrule.sources.mcp.entries import Allowed
-    from ferrule.sources.mcp.server import OfferedPrompt, ServerState
+
+
+_OPEN: Mapping[str, Any] = {"type": "object"}
+
+
+class McpTool(Tool[Any, "Mixed"]):
+    """One tool of one server."""
+
+    # Its arguments are whatever its own schema lets pass, under names that need not be Python's: they reach the server
+    # as they are. Conversion into a plain dictionary changes nothing in them.
+    args = cast("type[Args]", dict)
+    source = "mcp"
+
+    def __init__(self, held: "Held", tool: str, pinned: PinnedTool, *, name: str, short: str) -> None:
+        """`tool` is what the server calls it."""
+        server = held.server
+        self.name = name
+        self.short = short
+        self.origin = server.name
+        self.exposure = server.exposure
+        self.timed = server.seconds is None
+        self.tool = tool
+        self.definition_chars = pinned.chars
+        self._pinned = pinned
+        self._held = held
+        self._is_lost = False
+
+    def is_still(self, pinned: PinnedTool, *, name: str, short: str) -> bool:
+        """Is it the tool that is approved now, and does it know what that says of itself?"""
+        return self._pinned == pinned and self.name == name and self.short == short and not self._is_lost
+
+    @cached_property
+    def definition(self) -> ListedTool:
+        """The tool as its server has listed it."""
+        found = self._held.find_definition(self.tool)
+        if found is not None:
+            return found
+        self._is_lost = True
+        lost = "Its description is not known any more; it is asked for again when the server is started."
+        return ListedTool(self.tool, lost, _OPEN)
+
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:  # type: ignore[override]  # read late, then as good as set
+        return self.definition.schema
+
+    @cached_property
+    def words(self) -> str:  # type: ignore[override]  # read late, then as good as set
+        return self.definition.words or self.definition.title
+
+    @cached_property
+    def output_schema(self) -> Mapping[str, Any] | None:  # type: ignore[override]  # read late, then as good as set
+        return self.definition.output_schema
+
+    @cached_property
+    def hints(self) -> Mapping[str, Any]:  # type: ignore[override]  # read late, then as good as set
+        return (
+            {"title": self.definition.title, **self.definition.hints}
+            if self.definition.title
+            else self.definition.hints
+        )
+
+    def access(self, args: Any, ctx: Context) -> tuple[Access, ...]:  # noqa: ARG002 - nobody knows what it touches
+        reads = self.hints.get("readOnlyHint") is True
+        return (Access.server(self.origin, mode="read" if reads else "write"),)
+
+    async def run(self, args: Any, ctx: Context) -> "Mixed":
+        seconds = self._held.server.seconds
+        if seconds is None:
+            return await self._held.call(self.tool, args, ctx.progress)
+        try:
+            async with asyncio.timeout(seconds) as limit:
+
+                def progress(message: str) -> None:
+                    with contextlib.suppress(RuntimeError):  # it came when all was over
+                        limit.reschedule(asyncio.get_running_loop().time() + seconds)
+                    ctx.progress(message)
+
+                return await self._held.call(self.tool, args, progress)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise ToolFailure(f"Tool execution timed out after {seconds:.12g} seconds", code="timed-out") from error
 
 
 _AT_ONCE = 8
@@ -194,7 +279,7 @@ class Servers(Offered):
         return [self._state(held) for held in self._held.values()]
 
     def _state(self, held: Held) -> "ServerState":
-        from ferrule.sources.mcp.server import ServerState  # for people
+        from ferrule.sources.mcp import ServerState  # for people
 
         server, look = held.server, held.look()
         state: str = look.state
@@ -227,7 +312,7 @@ class Servers(Offered):
 
     def prompts(self) -> "tuple[OfferedPrompt, ...]":
         """The prompts that are known now; nothing is started."""
-        from ferrule.sources.mcp.server import OfferedPrompt  # for sessions that have any skills
+        from ferrule.sources.mcp import OfferedPrompt  # for sessions that have any skills
 
         return tuple(
             OfferedPrompt(name, one.name, one.words, one.arguments)
@@ -262,7 +347,7 @@ class Servers(Offered):
         return await (await held.connection()).read(uri)
 
     def _instructions(self, server: str) -> "Mixed":
-        from ferrule.core.elsewhere import Mixed  # for whoever asks for them
+        from ferrule.core.services import Mixed  # for whoever asks for them
 
         words = self._lookup_server(server).guidance()
         if not words:
@@ -297,7 +382,6 @@ class Servers(Offered):
         return f"There is no MCP server called {name[:100]!r}. {hint}"
 
     def _connection(self, server: McpServerEntry, on_changed: Callable[[], None]) -> "McpConnection":
-
         # Decided once more: what is rejected may only show when its variables are known.
         here = {"WORKSPACE": self._shared.workspace, "CLAUDE_PROJECT_DIR": self._shared.workspace}
         ready = expand_variables(server, {**self._opening.environment, **here})

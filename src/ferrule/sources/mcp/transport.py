@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ferrule.output.clean import clean
+from ferrule.output import clean
+from ferrule.sources.mcp import McpServerEntry
 from ferrule.sources.mcp.results import LISTS, display_name, fault
-from ferrule.sources.mcp.server import McpServerEntry
 from ferrule.system.child import let_go
 from ferrule.system.command import Launch
-from ferrule.system.roster import Roster
 from ferrule.system.server_process import FRAME_BYTES, QUESTION_BYTES, Served
+from ferrule.system.tree import Roster
 
 if TYPE_CHECKING:
     import httpx2

@@ -21,20 +21,17 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ferrule.core.access import Access
-from ferrule.core.elsewhere import Mixed
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.subagents import Subagent, Subagents
+from ferrule.core.services import Mixed, Subagent, Subagents
 from ferrule.core.tool import Args, Context, Raw, Tool
 from ferrule.files.frontmatter import front_matter
-from ferrule.output.clean import clean, clean_value
+from ferrule.output import clean, clean_value
 from ferrule.sandbox.profile import Wrapped
-from ferrule.sandbox.search_path import apart
-from ferrule.settings.schema import Settings
-from ferrule.sources.program import run_program
-from ferrule.sources.schema import usable
-from ferrule.system.environment import quiet_environment
+from ferrule.settings import Settings
+from ferrule.sources.program import run_program, usable
+from ferrule.system.environment import apart, quiet_environment
 from ferrule.system.folder import READ_NO_LINK, is_regular
-from ferrule.system.roster import Roster
+from ferrule.system.tree import Roster
 
 Format = Literal["json", "text"]
 

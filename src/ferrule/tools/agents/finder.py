@@ -18,15 +18,14 @@ from typing import NamedTuple
 
 from ferrule.core.access import Access
 from ferrule.core.errors import BadArguments, FerruleError, ToolFailure
-from ferrule.core.subagents import Job, Worked, subagents
+from ferrule.core.services import Job, Worked, subagents
 from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files import search
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.system.threads import Threads
-from ferrule.tools.agents.work import run_job, specialist
-from ferrule.tools.search.outcomes import Spot, Spots
-from ferrule.tools.search.patterns import rg
+from ferrule.tools.agents import run_job, specialist
+from ferrule.tools.search import Spot, Spots, rg
 
 NAME = re.compile(r"[^\W\d]\w{1,63}")
 """A name of a program, or a word of a text. What is longer was written by a machine."""

@@ -17,12 +17,12 @@ from typing import Any, Literal, NamedTuple
 
 from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
-from ferrule.core.subagents import Subagent
+from ferrule.core.services import Subagent
 from ferrule.core.tool import Context
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.system.folder import describe
-from ferrule.tools.skills.skills import (
+from ferrule.tools.skills import (
     MOST_DESCRIPTION_CHARS,
     Unusable,
     as_text,
@@ -499,7 +499,7 @@ def prompt(file: str) -> str:
 
 
 def _unknown(name: str, known: Iterable[str]) -> ToolFailure:
-    from ferrule.core.suggest import near  # only a mistake pays for it
+    from ferrule.core.errors import near  # only a mistake pays for it
 
     names = list(known)
     meant = near(name[:100], names, most=2)

@@ -17,19 +17,17 @@ import msgspec
 from ferrule.checkpoints.undo import Drafts
 from ferrule.core.access import Access
 from ferrule.core.errors import BadArguments, Denied, FerruleError, ToolFailure
-from ferrule.core.services import Planning
-from ferrule.core.subagents import Job, Worked, subagents
+from ferrule.core.services import Job, Planning, Worked, subagents
 from ferrule.core.tool import CHANGES, Args, Context, Tool
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.journal import Journal
 from ferrule.files.ledger import Ledger
 from ferrule.files.transaction import Writer
-from ferrule.settings.schema import Settings
+from ferrule.settings import Settings
 from ferrule.system.threads import Threads
-from ferrule.tools.agents.work import EDITING, READING, explain_unfinished, run_job, specialist
-from ferrule.tools.search.outcomes import Reworked, ReworkedFile
-from ferrule.tools.search.patterns import find_matches, start
+from ferrule.tools.agents import EDITING, READING, explain_unfinished, run_job, specialist
+from ferrule.tools.search import Reworked, ReworkedFile, find_matches, start
 
 P = TypeVar("P")
 T = TypeVar("T")

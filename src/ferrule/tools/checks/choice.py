@@ -14,18 +14,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
 from ferrule.core.access import within
-from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.subagents import subagents
-from ferrule.core.suggest import near
+from ferrule.core.errors import BadArguments, ToolFailure, near
+from ferrule.core.services import subagents
 from ferrule.core.tool import Context
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.settings.schema import Checks, Settings, settings_path
+from ferrule.settings import Checks, Settings, settings_path
 from ferrule.system.folder import describe
+from ferrule.tools.checks import Check, CheckKind
 from ferrule.tools.checks.find import ProjectChecks, find
 from ferrule.tools.checks.manifests import reader
-from ferrule.tools.checks.outcomes import Check, CheckKind
-from ferrule.tools.skills.skills import (
+from ferrule.tools.skills import (
     MOST_DESCRIPTION_CHARS,
     Unusable,
     as_text,

@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from ferrule.tools.checks import CheckKind
 from ferrule.tools.checks.manifests import (
     ALONE,
     PYPROJECT,
@@ -33,7 +34,6 @@ from ferrule.tools.checks.manifests import (
     find_dependencies,
     run_as,
 )
-from ferrule.tools.checks.outcomes import CheckKind
 
 _MARKS = (
     *(PYPROJECT, "setup.cfg", "setup.py", "tox.ini", "noxfile.py", "mypy.ini", ".mypy.ini", "ruff.toml", ".ruff.toml"),

@@ -17,7 +17,7 @@ from ferrule.core.errors import ToolFailure
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.system.folder import is_regular, read_all
-from ferrule.tools.checks.outcomes import CheckKind
+from ferrule.tools.checks import CheckKind
 from ferrule.tools.files.format import MOST_BYTES, Reader, upwards
 
 MOST_NAMES = 5000

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from ferrule.core.access import within
 from ferrule.system.stream import TerminalRenderer
-from ferrule.tools.checks.outcomes import Check
-from ferrule.tools.lsp.outcomes import Problem, Severity
-from ferrule.tools.skills.skills import clean_line
+from ferrule.tools.checks import Check
+from ferrule.tools.lsp import Problem, Severity
+from ferrule.tools.skills import clean_line
 
 
 class CheckDiagnostic(NamedTuple):

@@ -15,8 +15,8 @@ from ferrule.sandbox.confinement import Confinement
 from ferrule.system.command import Finished
 from ferrule.system.environment import describe_limit, find
 from ferrule.system.threads import Threads
-from ferrule.tools.checks.outcomes import Check, Checked, CheckRun, CheckWatch
-from ferrule.tools.lsp.outcomes import Problem
+from ferrule.tools.checks import Check, Checked, CheckRun, CheckWatch
+from ferrule.tools.lsp import Problem
 from ferrule.tools.shell.command import CommandStart, begin
 
 _SHOWN = 3

@@ -27,9 +27,9 @@ from ferrule.sandbox.confinement import Confinement
 from ferrule.sandbox.profile import do_nothing
 from ferrule.system.environment import program_on_path, quiet_environment
 from ferrule.system.folder import describe
-from ferrule.system.roster import Roster
 from ferrule.system.run import Piped, pipe
 from ferrule.system.threads import Threads
+from ferrule.system.tree import Roster
 
 if TYPE_CHECKING:
     from ferrule.system.child import Starter

@@ -9,11 +9,10 @@ from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.tool import CHANGES, Args, Context, Preview, Tool
 from ferrule.files import text as textfile
 from ferrule.files.diff import diff, diff_of_splices
-from ferrule.files.explain import explain_unplaced
 from ferrule.files.jail import Jail
 from ferrule.files.ledger import Ledger
 from ferrule.files.patch import Malformed, Parsed, Placed, Section, parse, place
-from ferrule.files.replace import check_read
+from ferrule.files.replace import check_read, explain_unplaced
 from ferrule.files.text import Binary, Splice, TextFile, Unencodable
 from ferrule.files.transaction import Contents, Plan, Writer
 from ferrule.system.threads import Threads

@@ -1,10 +1,21 @@
 """Read text files, folders, images, documents and notebooks."""
 
 import os
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from ferrule import documents as formats
 from ferrule.core.access import Access
-from ferrule.core.content import FileText, FolderListing, Notebook, Picture, ReadDocument, Unread
+from ferrule.core.content import (
+    CellOutput,
+    DocumentPage,
+    FileText,
+    FolderListing,
+    Notebook,
+    Picture,
+    ReadDocument,
+    Unread,
+)
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files.jail import Jail, JailPath
@@ -104,7 +115,6 @@ class Read(Tool[ReadArgs, Outcome]):
             raise
         if not isinstance(found, _Undecoded):
             return found
-        from ferrule.tools.files.pictures import decode_content  # for formats that are not text
 
         return await decode_content(found.kind, place.path, found.raw, args, ctx)
 
@@ -148,8 +158,6 @@ def _content(descriptor: int, path: str, args: ReadArgs, ctx: Context) -> "FileT
     size = os.fstat(descriptor).st_size
     kind = _kind(os.pread(descriptor, _HEAD_BYTES, 0), path)
     if kind is not None and kind in args.decoded:
-        from ferrule.tools.files.pictures import MOST_BYTES  # for formats that are not text
-
         most = MOST_BYTES[kind]
         if size > most:
             raise ToolFailure(
@@ -213,7 +221,7 @@ def _text(descriptor: int, path: str, size: int, args: ReadArgs, ctx: Context) -
 
 def _block(window: Window, raw: bytes, args: ReadArgs, ctx: Context) -> Window:
     """The block around the anchor, instead of the lines from the offset on."""
-    from ferrule.files.block import block  # for the one family that knows it
+    from ferrule.files.text import block  # for the one family that knows it
 
     if window.total == 0:
         return window
@@ -296,7 +304,7 @@ def _listing(folder: Folder, args: ReadArgs) -> FolderListing:
 
 def _suggestion(path: str) -> str:
     """Names near the missing one, from the nearest folder that exists."""
-    from ferrule.core.suggest import near  # only a mistake pays for it
+    from ferrule.core.errors import near  # only a mistake pays for it
 
     folder, name = os.path.split(path)
     while not os.path.isdir(folder):
@@ -307,3 +315,147 @@ def _suggestion(path: str) -> str:
         return ""
     meant = [os.path.join(folder, one) for one in near(name, names)]
     return f". Did you mean {' or '.join(meant)}?" if meant else ""
+
+
+MOST_BYTES: Mapping["Kind", int] = {"image": 50_000_000, "document": 100_000_000, "notebook": 50_000_000}
+"""Larger files are refused before anything looks into them."""
+MOST_PICTURES = 20
+PICTURE_BYTES = 7_500_000
+"""Of all pictures in a notebook that are shown together: they must fit into one turn of a model."""
+
+
+async def decode_content(
+    kind: "Kind", path: str, raw: bytes, wanted: "ReadArgs", ctx: Context
+) -> Picture | ReadDocument | Notebook:
+    """The content as an outcome. Raises `ToolFailure` for what cannot be decoded within the limits."""
+    if kind == "notebook":
+        return await _with_pictures(await ctx.need(Threads).run(_notebook, path, raw, wanted))
+    if kind == "document":
+        return await _document(path, raw, wanted, ctx)
+    from ferrule.documents import BadPicture, fit  # for images
+
+    try:
+        fitted = await fit(raw)
+    except BadPicture as error:
+        raise ToolFailure(f"{error}", code=error.code, path=path) from error
+    if fitted.note:
+        ctx.note(fitted.note)
+    return Picture(path, fitted.media_type, fitted.data)
+
+
+async def _document(path: str, raw: bytes, wanted: "ReadArgs", ctx: Context) -> ReadDocument:
+    from ferrule.documents import BadDocument, BadPages, pages, ranges  # for documents
+
+    try:
+        found = await pages(raw, wanted.pages, images=wanted.page_images)
+    except BadPages as error:
+        raise BadArguments(f"{ctx.param('pages')}: {error}") from error
+    except BadDocument as error:
+        raise ToolFailure(f"{error}", code=error.code, path=path) from error
+    last = max((end or 0 for _, end in ranges(wanted.pages)), default=0) if wanted.pages else 0
+    if last > found.total:
+        ctx.note(f"The document has {found.total} pages; there is none after that.")
+    leaves = (
+        DocumentPage(leaf.number, leaf.text, Picture(path, leaf.media_type, leaf.data) if leaf.data else None)
+        for leaf in found.pages
+    )
+    return ReadDocument(path, tuple(leaves), found.total)
+
+
+def _notebook(path: str, raw: bytes, wanted: "ReadArgs") -> Notebook:
+    from ferrule.files.notebook import BadNotebook, read_notebook  # for notebooks
+
+    try:
+        notebook = read_notebook(path, raw)
+    except BadNotebook as error:
+        raise ToolFailure(f"{os.path.basename(path)}: {error}", code="bad-notebook", path=path) from error
+    first = wanted.offset or 1
+    last = len(notebook.cells) if wanted.limit is None else first + wanted.limit - 1
+    return notebook._replace(cells=notebook.cells[first - 1 : last], first=first, total=len(notebook.cells))
+
+
+async def _with_pictures(notebook: Notebook) -> Notebook:
+    """The notebook with its pictures as model APIs take them, and those that they would not take left out."""
+    drawn = [output for cell in notebook.cells for output in cell.outputs if output.picture is not None]
+    if not drawn:
+        return notebook
+    fitted: dict[int, CellOutput] = {}
+    room = PICTURE_BYTES
+    for at, output in enumerate(drawn):
+        fitted[id(output)] = shown = await _fit_output(output, room if at < MOST_PICTURES else 0)
+        room -= len(shown.picture.data) if shown.picture is not None else 0
+    cells = (
+        cell._replace(outputs=tuple(fitted.get(id(output), output) for output in cell.outputs))
+        for cell in notebook.cells
+    )
+    return notebook._replace(cells=tuple(cells))
+
+
+async def _fit_output(output: CellOutput, room: int) -> CellOutput:
+    from ferrule.documents import BadPicture, fit  # for notebooks with pictures
+
+    assert output.picture is not None
+    why = "There is no room for another picture."
+    try:
+        fitted = await fit(output.picture.data) if room > 0 else None
+    except BadPicture as error:
+        fitted, why = None, str(error)
+    if fitted is not None and len(fitted.data) <= room:
+        return output._replace(picture=Picture(output.picture.path, fitted.media_type, fitted.data))
+    return CellOutput(f"{output.text}\n[A picture is left out. {why}]".lstrip("\n"))
+
+
+class ViewImageArgs(Args, frozen=True, kw_only=True):
+    path: str
+    original: bool = False
+    """Keep the resolution, as far as the API's limits allow."""
+
+
+class ViewImage(Tool[ViewImageArgs, Picture]):
+    """An image, scaled down to what model APIs take."""
+
+    name = "view_image"
+    args = ViewImageArgs
+    title = "Look at a picture"
+    hints = READS
+
+    def access(self, args: ViewImageArgs, ctx: Context) -> tuple[Access, ...]:
+        return (Access.read(ctx.path(args.path)),)
+
+    async def run(self, args: ViewImageArgs, ctx: Context) -> Picture:
+        place = ctx.need(Jail).place(ctx.path(args.path))
+        try:
+            raw = await ctx.need(Threads).run(_raw, place)
+            fitted = await formats.fit(raw, original=args.original)
+        except formats.BadPicture as error:
+            raise ToolFailure(str(error), code=error.code, path=place.path) from error
+        if fitted.note:
+            ctx.note(fitted.note)
+        return Picture(place.path, fitted.media_type, fitted.data)
+
+
+def _raw(place: JailPath) -> bytes:
+    path = place.path
+    try:
+        with place.folder() as folder:
+            # The workspace itself has no name in a folder; `.` is then what is opened, and is no file.
+            descriptor = folder.open(place.name if place.parts else os.curdir)
+            try:
+                return _picture_content(descriptor, path)
+            finally:
+                os.close(descriptor)
+    except FileNotFoundError as error:
+        raise ToolFailure(f"{path} is not there.", code="not-found", path=path) from error
+    except OSError as error:
+        raise ToolFailure(f"{describe(error)}: {path}", path=path) from error
+
+
+def _picture_content(descriptor: int, path: str) -> bytes:
+    if not is_regular(descriptor):
+        raise ToolFailure(f"{path} is not a file, so it is no image.", code="not-an-image", path=path)
+    if formats.kind(os.pread(descriptor, 16, 0)) is None:
+        raise ToolFailure(f"{path} is not a PNG, JPEG, GIF or WebP image.", code="not-an-image", path=path)
+    size_bytes = os.fstat(descriptor).st_size
+    if size_bytes > formats.PICTURE_BYTES:
+        raise formats.too_many_bytes(size_bytes)
+    return read_all(descriptor, formats.PICTURE_BYTES)

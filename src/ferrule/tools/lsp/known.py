@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ferrule.settings.schema import LanguageServer
+from ferrule.settings import LanguageServer
 
 
 class LanguageServerEntry(NamedTuple):

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ferrule.core import __version__
 from ferrule.core.errors import ToolFailure
-from ferrule.core.version import __version__
 from ferrule.system.child import Waiters
 from ferrule.tools.lsp.documents import Encoding, path_of, uri
 from ferrule.tools.lsp.known import LanguageServerEntry

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ferrule.core.errors import ToolFailure
-from ferrule.settings.schema import LspSettings
+from ferrule.settings import LspSettings
 from ferrule.tools.lsp.documents import DocumentReader, Encoding, OpenDocument
 from ferrule.tools.lsp.known import LanguageServerEntry
 from ferrule.tools.lsp.life import PULL, Life

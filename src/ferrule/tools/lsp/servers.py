@@ -21,12 +21,12 @@ from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.sandbox.confinement import Confinement
 from ferrule.sandbox.profile import Wrapped, do_nothing
-from ferrule.settings.schema import LspSettings
+from ferrule.settings import LspSettings
 from ferrule.system.command import Launch
 from ferrule.system.environment import lies_in, program_on_path, quiet_environment
 from ferrule.system.folder import describe
-from ferrule.system.roster import Roster
 from ferrule.system.run import pipe
+from ferrule.system.tree import Roster
 from ferrule.tools.files.format import upwards
 from ferrule.tools.lsp.documents import DocumentReader
 from ferrule.tools.lsp.known import KNOWN, LanguageServerEntry, merge_tables, rows
@@ -104,7 +104,6 @@ async def is_new_enough(row: LanguageServerEntry, path: str) -> bool:
 
 
 async def _version(path: str) -> int:
-
     try:
         said = await pipe(
             [path, "--version"],

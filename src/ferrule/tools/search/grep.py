@@ -13,13 +13,12 @@ from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files import search
 from ferrule.files.globs import BadGlob, expand
-from ferrule.files.guard import Guard
+from ferrule.files.guard import READABLE, Guard
 from ferrule.files.jail import Jail
 from ferrule.files.search import age, newest_first
-from ferrule.files.secrets import READABLE
 from ferrule.system.folder import describe
 from ferrule.system.threads import Threads
-from ferrule.tools.search.patterns import confirm_hits, is_shaky, rg, there
+from ferrule.tools.search import confirm_hits, is_shaky, rg, there
 
 MOST = 20_000
 """Lines or files, where no limit is wanted and where more are."""
@@ -274,7 +273,7 @@ def _bad_glob(args: GrepArgs) -> str:
 
 
 async def _unknown_kind(kind: str, ctx: Context) -> str:
-    from ferrule.core.suggest import near  # only a mistake pays for it
+    from ferrule.core.errors import near  # only a mistake pays for it
 
     known = await search.kinds(rg(ctx))
     ending = "*." + kind.rpartition(".")[2]

@@ -21,18 +21,17 @@ from ferrule.core.content import CommandResult
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
 from ferrule.files.jail import Jail
-from ferrule.git.environment import git_variables
+from ferrule.git import git_variables
 from ferrule.sandbox.confinement import Confinement
 from ferrule.sandbox.profile import Wrapped, do_nothing
-from ferrule.sandbox.search_path import Variables
-from ferrule.settings.schema import Settings
+from ferrule.settings import Settings
 from ferrule.system.command import Finished, Launch, Running, start
-from ferrule.system.environment import ProcessLimits, quiet_environment, shell
+from ferrule.system.environment import ProcessLimits, Variables, quiet_environment, shell
 from ferrule.system.folder import describe
 from ferrule.system.highlights import OutputHighlights, gap, insert_highlights
-from ferrule.system.roster import Roster
 from ferrule.system.tasks import Task, Tasks, start_detached
-from ferrule.tools.shell.outcomes import Left, TaskSeen
+from ferrule.system.tree import Roster
+from ferrule.tools.shell import Left, TaskSeen
 
 if TYPE_CHECKING:
     from ferrule.system.child import Starter

@@ -1,4 +1,4 @@
-"""Run a command line."""
+"""Run a command line, and ask the user for more than the session may touch."""
 
 import functools
 import os
@@ -7,12 +7,15 @@ import time
 from ferrule.core.access import Access
 from ferrule.core.content import CommandResult
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.tool import RUNS, Args, Context, Tool
-from ferrule.settings.schema import Settings
+from ferrule.core.tool import ADDS, RUNS, Args, Context, Tool
+from ferrule.files.jail import Jail
+from ferrule.sandbox.confinement import Confinement
+from ferrule.settings import Settings
 from ferrule.system.command import Finished
 from ferrule.system.environment import describe_limit
 from ferrule.system.highlights import SHARE, block, insert_highlights, subtract_newlines
 from ferrule.system.tasks import Tasks
+from ferrule.tools.shell import Left, Permitted
 from ferrule.tools.shell.command import (
     CommandStart,
     begin,
@@ -26,7 +29,6 @@ from ferrule.tools.shell.command import (
     start_folder,
     wait_for_ports,
 )
-from ferrule.tools.shell.outcomes import Left
 
 
 class ShellArgs(Args, frozen=True, kw_only=True):
@@ -268,3 +270,52 @@ def _within(text: str, room: int) -> str:
 
 def _least(*limits: float | None) -> float | None:
     return min((limit for limit in limits if limit is not None), default=None)
+
+
+_PATHS = 20
+_REASON_CHARS = 500
+
+
+class WidenArgs(Args, frozen=True, kw_only=True):
+    network: bool = False
+    """May commands use the network?"""
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    reason: str = ""
+
+
+class Widen(Tool[WidenArgs, Permitted]):
+    """Folders are opened by whoever lets this call in: it touches them. What is written there is still asked about."""
+
+    name = "request_permissions"
+    args = WidenArgs
+    title = "Ask for more permissions"
+    hints = ADDS
+    timed = False
+
+    def access(self, args: WidenArgs, ctx: Context) -> tuple[Access, ...]:
+        paths = dict.fromkeys((*args.read, *args.write))
+        if not paths and not args.network:
+            raise BadArguments(f"{ctx.param('network')}: ask for the network, or for paths to read or write.")
+        if len(paths) > _PATHS:
+            raise BadArguments(f"{ctx.param('read')}: names more than {_PATHS} paths.")
+        return tuple(Access.read(ctx.path(path)) for path in paths)
+
+    async def run(self, args: WidenArgs, ctx: Context) -> Permitted:
+        jail = ctx.need(Jail)
+        network = False
+        if args.network:
+            why = f" ({' '.join(args.reason.split())[:_REASON_CHARS]})" if args.reason.strip() else ""
+            network = await ctx.approve(f"let commands use the network for the rest of this session{why}")
+            if network:
+                ctx.need(Confinement).allow_network()
+            else:
+                ctx.note("The user did not allow the network.")
+        for path in map(ctx.path, args.write):
+            if jail.holds(path):
+                ctx.need(Confinement).allow_write(path)
+        return Permitted(
+            network,
+            tuple(path for path in map(ctx.path, args.read) if jail.holds(path)),
+            tuple(path for path in map(ctx.path, args.write) if jail.holds(path)),
+        )

@@ -15,11 +15,12 @@ from typing import Any
 from ferrule.core.access import Access
 from ferrule.core.content import CommandResult
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.subagents import AgentStatus, Worked, last_words, subagents
+from ferrule.core.services import AgentStatus, Worked, last_words, subagents
 from ferrule.core.tool import READS, REPLACES, RUNS, Args, Context, Tool
 from ferrule.system.environment import describe_limit
 from ferrule.system.tasks import Task, Tasks
 from ferrule.system.threads import Threads
+from ferrule.tools.shell import Left, TaskList, TaskRead, TaskSeen, TaskStatus, TaskStopped
 from ferrule.tools.shell.command import (
     KEPT_CHARS,
     begin,
@@ -30,7 +31,6 @@ from ferrule.tools.shell.command import (
     token_chars,
     truncate_middle,
 )
-from ferrule.tools.shell.outcomes import Left, TaskList, TaskRead, TaskSeen, TaskStatus, TaskStopped
 
 _LISTED = 20
 _LABEL_CHARS = 80

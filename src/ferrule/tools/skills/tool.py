@@ -13,15 +13,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ferrule.core.access import Access, within
-from ferrule.core.elsewhere import SkillLoaded
 from ferrule.core.errors import BadArguments, ConfigError, ToolFailure
-from ferrule.core.services import Bringing
+from ferrule.core.services import Bringing, SkillLoaded
 from ferrule.core.tool import ADDS, Args, Context, Tool
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.system.folder import describe
 from ferrule.tools.shell.command import begin
-from ferrule.tools.skills.skills import Skill, Skills, Unusable, files_beside
+from ferrule.tools.skills import Skill, Skills, Unusable, files_beside
 from ferrule.tools.skills.text import MOST_COMMANDS, Composed, Unquotable, compose, prompt_arguments
 
 _PLAIN_PATH = r"/[\w./ @+,=~-]+"

@@ -22,7 +22,7 @@ import msgspec
 from ferrule.core.access import within
 from ferrule.files.globs import BadGlob, matcher
 from ferrule.system.sqlite import UnusableError
-from ferrule.tools.threads.thread import (
+from ferrule.tools.threads import (
     PROMPT,
     SAID_CHARS,
     TITLE,

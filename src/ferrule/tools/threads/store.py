@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ferrule.tools.threads.thread import (
+from ferrule.tools.threads import (
     TITLE,
     Findings,
     Item,

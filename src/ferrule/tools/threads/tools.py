@@ -9,10 +9,20 @@ from ferrule.core.services import Planning
 from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files.jail import Jail
 from ferrule.system.threads import Threads
-from ferrule.tools.threads.outcomes import ThreadFound, ThreadRead, ThreadsFound
+from ferrule.tools.threads import (
+    Selected,
+    Thread,
+    ThreadFinding,
+    ThreadFound,
+    ThreadMetadata,
+    ThreadRead,
+    ThreadsFound,
+    messages,
+    parse_thread_id,
+    select,
+    when,
+)
 from ferrule.tools.threads.store import ThreadStore
-from ferrule.tools.threads.thread import Thread, ThreadFinding, ThreadMetadata, parse_thread_id, when
-from ferrule.tools.threads.turns import Selected, messages, select
 
 T = TypeVar("T")
 

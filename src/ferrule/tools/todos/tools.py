@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ferrule.core.access import Access
 from ferrule.core.errors import BadArguments
 from ferrule.core.tool import ADDS, CHANGES, READS, REPLACES, Args, Context, Tool
-from ferrule.tools.todos.store import (
+from ferrule.tools.todos import (
     Todo,
     TodoAction,
     TodoChange,

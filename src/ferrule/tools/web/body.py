@@ -12,7 +12,7 @@ import zlib
 from collections.abc import AsyncIterable, Callable, Generator, Iterable, Iterator, Mapping
 from typing import Literal
 
-from ferrule.documents import formats
+from ferrule import documents as formats
 from ferrule.sandbox.web_address import CutOff, WebError
 
 Tell = Callable[[str], None]

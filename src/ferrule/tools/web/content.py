@@ -25,7 +25,8 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from ferrule.documents import decoder, formats
+from ferrule import documents as decoder
+from ferrule import documents as formats
 from ferrule.system.proc import signal_group
 from ferrule.tools.web.body import Kind, decode_text, detect_kind
 

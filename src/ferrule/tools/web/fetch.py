@@ -14,17 +14,15 @@ from collections.abc import Sequence
 from ferrule.core.access import Access
 from ferrule.core.content import Picture
 from ferrule.core.errors import BadArguments, ToolFailure
-from ferrule.core.services import Verdict, hosts_allowed
-from ferrule.core.subagents import Job, Subagent, Subagents, subagents
+from ferrule.core.services import Job, Subagent, Subagents, Verdict, hosts_allowed, subagents
 from ferrule.core.tool import READS_OUTSIDE, Args, Context, Tool
 from ferrule.sandbox.web_address import Url, WebError, parse_url, same_site, upgrade_url
-from ferrule.settings.schema import Settings
+from ferrule.settings import Settings
 from ferrule.system.threads import Threads
+from ferrule.tools.web import Addresses, CrossHostRedirect, Fetched, Missed, PageKind, WebPage, WebPicture
 from ferrule.tools.web.body import decode_text, detect_kind
 from ferrule.tools.web.client import Got, Redirected, Web
 from ferrule.tools.web.content import Content, Converter, Form, UnreadablePage, text_of
-from ferrule.tools.web.conversation_addresses import Addresses
-from ferrule.tools.web.outcomes import CrossHostRedirect, Fetched, Missed, PageKind, WebPage, WebPicture
 
 MOST_BYTES = 262_144
 """Of the text of all pages of one call, where a model reads them."""

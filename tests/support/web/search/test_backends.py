@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.sandbox.web_address import WebError
-from ferrule.tools.web.backends import APIS, complaint_of, hosts, search
 from ferrule.tools.web.client import Allowances, Got, Web
+from ferrule.tools.web.search import APIS, complaint_of, hosts, search
 from ferrule.tools.web.search_api import Domains, SearchBackend, SearchResult, WebQuery, each
 from tests.models.server import Exchange, Server, serving
 

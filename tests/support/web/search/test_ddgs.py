@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ferrule.sandbox.web_address import WebError
-from ferrule.tools.web import backends
+from ferrule.tools.web import search as backends
 from ferrule.tools.web.search_api import Domains, SearchBackend, SearchResult, WebQuery, each
 from tests.models.certificates import certificate
 

@@ -1,5 +1,6 @@
 """The rows of all programs, by subject."""
 
+import importlib
 from collections.abc import Mapping
 
 from ferrule.permissions.shell.form import Form
@@ -19,21 +20,11 @@ NEVER: Mapping[str, str] = {name: why for why, names in _NEVER.items() for name 
 """Programs and built-ins that no pattern covers, and why."""
 
 
+_SUBJECTS = ("files", "git", "system", "development")
+"""The modules of rows, by subject."""
+
+
 def rows() -> Mapping[str, Form]:
     """Program, or program and sub-commands → what may follow."""
-    from ferrule.permissions.shell.tables import (
-        archives,
-        build,
-        containers,
-        files,
-        git,
-        gitchanges,
-        network,
-        node,
-        python,
-        system,
-        text,
-    )
-
-    subjects = (files, text, git, gitchanges, archives, system, network, python, node, build, containers)
+    subjects = (importlib.import_module(f"{__name__}.{subject}") for subject in _SUBJECTS)
     return {name: form for subject in subjects for names, form in subject.ROWS.items() for name in names.split(", ")}

@@ -19,15 +19,14 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ferrule.core.access import within
-from ferrule.files.guard import PROTECTED
-from ferrule.files.secrets import matches_patterns
+from ferrule.files.guard import PROTECTED, matches_patterns
 from ferrule.permissions.shell.form import ArgumentReader, is_single
 from ferrule.permissions.shell.line import LATER, CommandLine, Simple, Word
 from ferrule.permissions.shell.nested import SHELLS, runs_another
 from ferrule.permissions.shell.parse import parse
 from ferrule.permissions.shell.programs import CommandFinding, examine, table
 from ferrule.permissions.shell.scene import harmless_assignment
-from ferrule.sandbox.search_path import lies_in
+from ferrule.system.environment import is_reachable_in
 from ferrule.system.folder import READ_NO_LINK, read_regular
 
 _HERE = r"\"?\$(?:\{(?:CLAUDE|FERRULE)_PROJECT_DIR\}|(?:CLAUDE|FERRULE)_PROJECT_DIR\b|\{PWD\}|PWD\b)\"?"
@@ -358,7 +357,7 @@ class _ProgramSearch:
         path = os.path.join(here, text)
         try:
             real = os.path.realpath(path)
-            if not lies_in(path, self.roots):
+            if not is_reachable_in(path, self.roots):
                 return "outside", real
             if not within(real, self.root):
                 return "odd", real  # a link that leads out, or another folder that commands can write
@@ -377,7 +376,7 @@ class _ProgramSearch:
         except OSError:
             return f"{text} cannot be read"
         words = head[2:].partition("\n")[0].split() if head.startswith("#!") else []
-        if words and (not os.path.isabs(words[0]) or lies_in(words[0], self.roots)):
+        if words and (not os.path.isabs(words[0]) or is_reachable_in(words[0], self.roots)):
             return f"{text} is run by a program that commands can write"
         is_python = is_python or any(re.fullmatch(_PYTHON, os.path.basename(word)) for word in words)
         folder = os.path.dirname(path)
