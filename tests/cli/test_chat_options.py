@@ -4,8 +4,9 @@ import pytest
 from tests.cli.recordings import recording
 
 from ferrule.cli.run import command as run_command
-from ferrule.cli.talk.command import _SessionOpener, command
+from ferrule.cli.talk.command import command
 from ferrule.cli.talk.commands import SessionRestart
+from ferrule.cli.talk.start import _SessionOpener
 from ferrule.permissions.ask import Nobody
 
 ABOUT_OUTPUT = {

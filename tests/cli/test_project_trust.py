@@ -8,7 +8,7 @@ import pytest
 from tests.cli.talk.typing_front import Typing
 from tests.cli.test_chat_tmux import answer_when_quiet, script
 
-from ferrule.cli.talk.command import TrustItem, ask_trust, find_trust_items, kinds, wide_warning
+from ferrule.cli.talk.start import TrustItem, ask_trust, find_trust_items, kinds, wide_warning
 from ferrule.permissions.trust import code_files, project_files
 from ferrule.settings import state_folder
 

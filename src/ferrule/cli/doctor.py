@@ -20,7 +20,6 @@ import click
 from ferrule import __version__
 from ferrule.cli.options import engine_options, finish, open_engine
 from ferrule.cli.show import DONE, FAILED, paint
-from ferrule.core import __version__ as _version__version__
 from ferrule.core.errors import ConfigError
 from ferrule.files import search
 from ferrule.output.store import StoreError
@@ -350,9 +349,3 @@ def _probe(folder: str) -> None:
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder) as file:
         file.write(b"ok")
-
-
-@click.command("version")
-def version_command() -> None:
-    """Print the version."""
-    click.echo(f"ferrule {_version__version__}")

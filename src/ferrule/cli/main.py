@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import click
 
+from ferrule import __version__
 from ferrule.cli.options import StoppedError
 from ferrule.cli.show import BUG, DONE, FAILED, INTERRUPTED, USAGE
 from ferrule.core.errors import FerruleError, near
@@ -45,7 +46,7 @@ _BESIDE = {
     "output": ("undo", "output_command"),
     "chat": ("talk.command", "command"),
     "logout": ("login", "logout"),
-    "version": ("doctor", "version_command"),
+    "version": ("main", "version_command"),
 }
 """Commands that stand in the module of another one, and what each is there."""
 ALIASES = {"sessions": "threads"}
@@ -109,14 +110,18 @@ def cli(ctx: click.Context, *, version: bool) -> None:
       ferrule undo
     """
     if version:
-        from ferrule import __version__
-
         click.echo(f"ferrule {__version__}")
     elif ctx.invoked_subcommand is None:
         # At a terminal one wants to talk; everybody else is told what there is.
         if _is_terminal():
             ctx.exit(ctx.invoke(_chat()))
         click.echo(ctx.get_help())
+
+
+@click.command("version")
+def version_command() -> None:
+    """Print the version."""
+    click.echo(f"ferrule {__version__}")
 
 
 def with_command(args: list[str]) -> list[str]:
