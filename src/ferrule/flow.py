@@ -44,6 +44,7 @@ from ferrule.output.bounds import BoundedResult, OutputLimiter
 from ferrule.permissions import Case
 from ferrule.permissions.gate import Admitted, Gate, Previewing
 from ferrule.registry import Registry
+from ferrule.registry.foreign import not_loaded
 from ferrule.schedule import Scheduler, Ticket
 
 if TYPE_CHECKING:
@@ -331,7 +332,6 @@ class Flow:
         except BadArguments as error:
             if not is_unseen or face is None:
                 return Unready(ctx, face, error)
-            from ferrule.registry.foreign import not_loaded  # only a mistake pays for it
 
             # Who has never seen the parameters is told them with what is wrong.
             return Unready(ctx, face, not_loaded(call.name, face, str(error)))

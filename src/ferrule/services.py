@@ -4,15 +4,19 @@ import hashlib
 import os
 import re
 import threading
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ferrule.core.access import within
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.ledger import Ledger
+from ferrule.permissions.trust import Grants
 from ferrule.settings import Settings
-from ferrule.system.folder import BY_DESCRIPTOR
+from ferrule.system.environment import Variables
+from ferrule.system.folder import BY_DESCRIPTOR, Locks
 from ferrule.system.threads import Threads
+from ferrule.system.tree import Roster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -250,7 +254,6 @@ class Services:
         return Addresses()
 
     def _make_confinement(self) -> object:
-        from ferrule.permissions.trust import Grants  # for sessions that run commands
         from ferrule.sandbox.confinement import Confinement, Wishes
 
         sandbox = self._settings.sandbox
@@ -298,7 +301,6 @@ class Services:
         return History(self.journal(), self._one("Restorer"), self.checkpoints())
 
     def _make_roster(self) -> object:
-        from ferrule.system.tree import Roster  # for sessions that run commands
 
         return Roster(os.path.join(self._state, "processes"))
 
@@ -342,13 +344,11 @@ class Services:
         return Undo(self.journal(), self._one("Writer"), restorer)
 
     def _make_variables(self) -> object:
-        from ferrule.system.environment import Variables  # for sessions that run commands
 
         return Variables()
 
     def _make_writer(self) -> object:
         from ferrule.files.transaction import Writer
-        from ferrule.system.folder import Locks  # for sessions that write
 
         return Writer(self._jail, self.journal(), Locks(os.path.join(self._state, "locks")))
 
@@ -358,7 +358,6 @@ class Services:
 
     async def close(self) -> None:
         """Let go of everything that was made: each thing also where another one could not be closed."""
-        from contextlib import AsyncExitStack  # at the end of a session
 
         made = self._made
         async with AsyncExitStack() as closing:  # the last one that is put on it comes first

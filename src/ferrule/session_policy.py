@@ -13,7 +13,10 @@ from ferrule.files.jail import Jail
 from ferrule.permissions import Standing, parse_mode, tighten_mode
 from ferrule.permissions.policy import Policy, Unasked
 from ferrule.permissions.trust import (
+    Approved,
+    Grants,
     RuleContext,
+    Trust,
     allow_rules,
     deny_rules,
     has_rules,
@@ -22,13 +25,14 @@ from ferrule.permissions.trust import (
     read_rules,
 )
 from ferrule.registry import Registry
+from ferrule.registry.foreign import FamilyNames
 from ferrule.services import Services
 from ferrule.settings import Settings, managed_path
 
 if TYPE_CHECKING:
     from ferrule.permissions.rules import RuleSet
-    from ferrule.permissions.trust import Approved, RuleLayers
-    from ferrule.registry.foreign import Family, FamilyNames
+    from ferrule.permissions.trust import RuleLayers
+    from ferrule.registry.foreign import Family
 
 
 class SessionPolicy:
@@ -127,7 +131,6 @@ class SessionPolicy:
         """Keeps the rules of an "always", in the policy and for the next session."""
 
         def keep(texts: Sequence[str]) -> None:
-            from ferrule.permissions.trust import Grants  # for whoever says always
 
             policy.know(self.names())
             policy.add(allow_rules(texts, self._origin(self.names())))
@@ -141,7 +144,6 @@ class SessionPolicy:
 
     def make_approved(self) -> "Approved":
         """Has what a person agreed to write count as seen, where trust is in contents."""
-        from ferrule.permissions.trust import Approved  # for whoever is asked about such files
 
         return Approved(self._state, self._jail.folder)
 
@@ -170,7 +172,6 @@ class SessionPolicy:
         services[Guard].denied = policy.is_denied
 
     def names(self) -> "FamilyNames":
-        from ferrule.registry.foreign import FamilyNames  # for sessions with rules
 
         return FamilyNames(self._families, self._registry.canonical)
 
@@ -178,10 +179,6 @@ class SessionPolicy:
         return RuleContext(self._jail.folder, names.tool)
 
     def _layers(self, names: "FamilyNames") -> "tuple[RuleLayers, bool]":
-        from ferrule.permissions.trust import (
-            Grants,  # for sessions with rules
-            Trust,
-        )
 
         workspace = self._jail.folder
         seen = Trust(self._state).look(workspace, project_files(workspace))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ferrule.agent import Compacted, Stopped
 from ferrule.agent.attachments import find_attachments, names_of
 from ferrule.agent.conversation import CHARS_PER_TOKEN, tokens_of, words_of
+from ferrule.agent.prompt import summary_prompt
 from ferrule.agent.recall import NAME
 from ferrule.core.content import Document, Image, Text
 from ferrule.core.errors import FerruleError
@@ -182,7 +183,6 @@ class Compacting:
 
     async def _summary(self, agent: "Agent", turns: Sequence[Turn], focus: str) -> str:
         """The model's own, or, where it gives none, a list of what was asked and done; nothing where it was stopped."""
-        from ferrule.agent.prompt import summary_prompt  # for long conversations
 
         talk = agent.talk
         closing = Turn("user", (Text(summary_prompt(focus)),))

@@ -8,6 +8,7 @@ user.
 
 import asyncio
 import contextlib
+import json
 import os
 import queue
 import re
@@ -43,12 +44,12 @@ from ferrule.core.services import Beginner, Planning
 from ferrule.files.ledger import Sights
 from ferrule.models import Model
 from ferrule.output import clean
-from ferrule.tools.threads import PROMPT, SAID_CHARS, TITLE, WRITTEN, parse_thread_id
+from ferrule.tools.threads import PROMPT, SAID_CHARS, TITLE, WRITTEN, Item, parse_thread_id
 from ferrule.wire import ModelRequest, Part, Result, Thinking, Turn, Usage, Use
 
 if TYPE_CHECKING:
     from ferrule.engine import Engine
-    from ferrule.tools.threads import Item, Thread
+    from ferrule.tools.threads import Thread
     from ferrule.tools.threads.store import ThreadStore
 
 
@@ -204,14 +205,12 @@ def _title(turn: Turn) -> str:
 
 
 def _item(turn: Turn, files: tuple[str, ...]) -> "Item":
-    from ferrule.tools.threads import Item  # on the writer's thread
 
     said = words_of(turn) if turn.role == "assistant" else ""
     return Item("turn", turn.role, _encode_json(turn), _search_text(turn), files, said=_first_chars(said))
 
 
 def _other(kind: str, value: Any) -> "Item":
-    from ferrule.tools.threads import Item  # on the writer's thread
 
     return Item(kind, "", _encode_json(value), said=_first_chars(value) if kind == WRITTEN else "")
 
@@ -224,8 +223,6 @@ def _encode_json(value: Any) -> bytes:
     try:
         return _encode(value)
     except UnicodeEncodeError:
-        import json  # half of a surrogate pair has no UTF-8, and models do write it
-
         text = json.dumps(msgspec.to_builtins(value), ensure_ascii=False)
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 

@@ -11,6 +11,7 @@ or the command and the number of files that it changed.
 import contextlib
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,7 @@ from ferrule.checkpoints.git_moves import PACKED_REFS, git_moves, removed_reposi
 from ferrule.checkpoints.restore import ANY_MODE, Move, Restorer
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Preview, Previewed
+from ferrule.files.diff import diff
 from ferrule.files.jail import Jail, JailPath, Root
 from ferrule.files.journal import DamagedError, FileChange, Journal, JournalEntry, Node, NodeChange
 from ferrule.files.ledger import Ledger, fingerprint
@@ -178,7 +180,6 @@ class Undo:
         return self._restorer()
 
     def _plan_restore(self, entry: JournalEntry, *, forward: bool) -> "RestorePlan":
-        from ferrule.checkpoints.restore import Move  # for who takes a command back
 
         restorer, _ = self._require_restorer()
         moves = (
@@ -302,7 +303,6 @@ def _other_side(
 
 def _render_change(file: FileChange, sides: tuple[bytes, bytes], *, forward: bool) -> str:
     """The change that was not made, so that it can be made by hand."""
-    from ferrule.files.diff import diff  # only a refusal pays for it
 
     texts = [
         None if mark is None else raw.decode(errors="replace")
@@ -530,7 +530,6 @@ class Drafts:
 
 def _remove(scratch: str) -> None:
     """The folder first: while its lock file is there, the next sweep finds what could not be removed now."""
-    import shutil  # only those who have drafts pay for it
 
     shutil.rmtree(scratch, ignore_errors=True)
     if not os.path.lexists(scratch):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from ferrule.agent.session import Session
 from ferrule.cli.options import StoppedError, asker_of, exit_code, finish, open_engine, session_options, show_report
 from ferrule.cli.show import DONE, FAILED, INTERRUPTED, REFUSED, USAGE, paint
 from ferrule.core.call import Call, Reply
@@ -30,6 +31,8 @@ from ferrule.models.catalog import VARIABLE, choose
 from ferrule.output import clean
 from ferrule.permissions.ask import Answer, Asker, Nobody, Question, end_sentence, visible
 from ferrule.tools.checks import Check, Checked, CheckRun, CheckWatch
+from ferrule.tools.checks.choice import as_folder, find_known
+from ferrule.tools.checks.tool import as_check
 from ferrule.tools.lsp import Problem
 
 if TYPE_CHECKING:
@@ -357,7 +360,6 @@ async def _list_checks(names: Sequence[str], path: str, session: dict[str, Any],
         except ToolFailure as error:
             click.echo(clean(error.message), err=True)
             return _CODES.get(error.code or "", USAGE)
-    from ferrule.tools.checks.tool import as_check  # it brings in the readers of reviews
 
     root, found = engine.jail.folder, known.found
     checks, others = [*found.checks, *(as_check(one, root) for one in known.reviews.reviews)], list(found.others)
@@ -385,7 +387,6 @@ def _warn(sentences: Sequence[str]) -> None:
 
 
 def _find_checks(engine: Engine, path: str, names: Sequence[str]) -> "Known":
-    from ferrule.tools.checks.choice import as_folder, find_known
 
     jail, guard = engine.need(Jail), engine.need(Guard)
     whole = find_known(as_folder(path, jail.real(path or "."), jail, guard), jail, guard, engine.settings.checks)
@@ -466,7 +467,6 @@ async def _open_check_engine(given: dict[str, Any], session: dict[str, Any], sho
         async with plain as engine:
             yield engine
         return
-    from ferrule.agent.session import Session  # for reviews
 
     del session["answer"]
     async with Session(**session, ask=ask) as opened:

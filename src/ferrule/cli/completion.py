@@ -1,7 +1,9 @@
 """`ferrule completion`: the script with which a shell completes commands, options and their values."""
 
 import click
+from click.shell_completion import get_completion_class
 
+from ferrule.cli.main import cli
 from ferrule.cli.show import DONE
 
 _BASH_COLONS = r"""
@@ -50,9 +52,6 @@ def command(shell: str) -> int:
       eval "$(ferrule completion zsh)"       # in ~/.zshrc
       ferrule completion fish > ~/.config/fish/completions/ferrule.fish
     """
-    from click.shell_completion import get_completion_class  # for whoever completes
-
-    from ferrule.cli.main import cli  # which loads this module
 
     kind = get_completion_class(shell)
     assert kind is not None

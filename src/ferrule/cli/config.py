@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 import msgspec
+import tomlkit
 
 from ferrule import permissions as decision
 from ferrule.cli.options import setting_keys
@@ -22,6 +23,7 @@ from ferrule.cli.show import DONE, DefaultCommandGroup, paint
 from ferrule.core.errors import ConfigError, near
 from ferrule.dialects import load_dialect
 from ferrule.engine.build import check_folders, layers_of
+from ferrule.models.catalog import resolve_name
 from ferrule.settings import Settings, managed_path, read_settings, settings_path, state_folder
 from ferrule.settings.layers import LayerFile, Name, list_settings, merge_layers, project_path, value_of
 
@@ -316,7 +318,6 @@ def with_value(file: SettingsFile, parts: Sequence[str], value: str) -> str:
 
 def without(file: SettingsFile, parts: Sequence[str]) -> str:
     """The text of the file without one value, and all else as it was. Raises: ConfigError."""
-    import tomlkit  # slow to load, and only for who changes something
 
     document: Any = tomlkit.parse(file.read())
     at = document
@@ -352,7 +353,6 @@ def _plain(error: ConfigError, key: str, value: str) -> ConfigError:
 
 def check_meaning(settings: Settings, key: str = "") -> None:
     """Raises ConfigError if the value of one setting, or of any, is the name of something that there is not."""
-    from ferrule.models.catalog import resolve_name
 
     checks: dict[str, Callable[[], object]] = {
         "dialect": lambda: load_dialect(settings.dialect),
@@ -374,7 +374,6 @@ def _candidates(value: str) -> list[Any]:
 
 
 def _set_toml_value(text: str, parts: Sequence[str], value: Any) -> str:
-    import tomlkit  # slow to load, and only for who changes something
 
     document = tomlkit.parse(text)
     wanted: Any = tomllib.loads(text)

@@ -18,13 +18,29 @@ from typing import Any, NamedTuple
 import click
 
 from ferrule import __version__
+from ferrule.cli.mcp import make_servers
 from ferrule.cli.options import engine_options, finish, open_engine
 from ferrule.cli.show import DONE, FAILED, paint
 from ferrule.core.errors import ConfigError
 from ferrule.files import search
+from ferrule.models import ModelError
+from ferrule.models.hosts import find_host, stored_key
 from ferrule.output.store import StoreError
+from ferrule.sandbox.home import home_view
+from ferrule.sandbox.profile import choose, report
+from ferrule.sandbox.web_address import WebError
+from ferrule.serve.proxy.server import complaints
 from ferrule.settings import load_settings, settings_path, state_folder
 from ferrule.system.environment import program_on_path, shell
+from ferrule.system.hosts import entries
+from ferrule.system.sqlite import UnusableError
+from ferrule.tools.lsp.known import KNOWN, rows
+from ferrule.tools.lsp.server import describe_absent
+from ferrule.tools.lsp.servers import find_program, is_stand_in
+from ferrule.tools.threads.search import has_full_text
+from ferrule.tools.threads.store import ThreadStore
+from ferrule.tools.web.connect import proxy
+from ferrule.tools.web.search import complaint_of, load_backend
 
 
 class DoctorFinding(NamedTuple):
@@ -81,7 +97,6 @@ def _proxy() -> DoctorFinding:
     """Can the proxy run, and do its rules name models that can be asked?"""
     if importlib.util.find_spec("uvicorn") is None:
         return DoctorFinding(good=None, subject="proxy", text="needs uvicorn: pip install 'ferrule[proxy]'")
-    from ferrule.serve.proxy.server import complaints  # loads the model APIs
 
     settings = load_settings()
     wrong = complaints(settings, settings.proxy)
@@ -142,7 +157,6 @@ def _extras() -> Iterator[DoctorFinding]:
 
 def _sources(session: dict[str, Any]) -> Iterator[DoctorFinding]:
     """Tools from elsewhere that a session here would have, as far as nothing has to be started for it."""
-    from ferrule.cli.mcp import make_servers
 
     states = make_servers(session["workspace"]).states()
     if states:
@@ -167,10 +181,6 @@ def _ripgrep() -> DoctorFinding:
 
 def _web() -> Iterator[DoctorFinding]:
     """Settings of the web that would only fail when a page is fetched."""
-    from ferrule.sandbox.web_address import WebError
-    from ferrule.system.hosts import entries
-    from ferrule.tools.web.connect import proxy
-    from ferrule.tools.web.search import complaint_of, load_backend
 
     settings = load_settings()
     web = settings.web
@@ -189,9 +199,6 @@ def _web() -> Iterator[DoctorFinding]:
 
 def _languages(session: dict[str, Any]) -> Iterator[DoctorFinding]:
     """The language servers that are found here; nothing is started for it."""
-    from ferrule.tools.lsp.known import KNOWN, rows
-    from ferrule.tools.lsp.server import describe_absent
-    from ferrule.tools.lsp.servers import find_program, is_stand_in
 
     outside = (os.path.realpath(session["workspace"]),)
     every = rows(KNOWN, load_settings().lsp.servers)
@@ -216,8 +223,6 @@ def _languages(session: dict[str, Any]) -> Iterator[DoctorFinding]:
 
 def _sandbox(session: dict[str, Any]) -> Iterator[DoctorFinding]:
     """What confines commands here, and what it cannot enforce."""
-    from ferrule.sandbox.profile import choose, report  # only who asks pays for the trials
-    from ferrule.system.hosts import entries
 
     wanted = load_settings().sandbox
     outside = (os.path.realpath(session["workspace"]),)
@@ -262,7 +267,6 @@ async def _check_questions(session: dict[str, Any]) -> list[DoctorFinding]:
 
 def _home() -> Iterator[DoctorFinding]:
     """What commands see of the home folder."""
-    from ferrule.sandbox.home import home_view  # as above
 
     home = os.path.expanduser("~")
     seen = home_view(home, os.environ)
@@ -281,9 +285,7 @@ def _git() -> DoctorFinding:
 
 def _model() -> DoctorFinding:
     """The model that would be asked, and whether it could be; nothing is sent."""
-    from ferrule.models import ModelError
     from ferrule.models.catalog import ELSEWHERE, NO_MODEL_IN_SHORT, check_key, choose, resolve_name
-    from ferrule.models.hosts import find_host, stored_key
 
     settings = load_settings().models
     try:
@@ -327,9 +329,6 @@ async def _store(session: dict[str, Any]) -> DoctorFinding:
 
 
 def _threads() -> DoctorFinding:
-    from ferrule.system.sqlite import UnusableError  # loads SQLite
-    from ferrule.tools.threads.search import has_full_text
-    from ferrule.tools.threads.store import ThreadStore
 
     store = ThreadStore(os.path.join(state_folder(), "threads"))
     try:

@@ -3,6 +3,7 @@
 The list says where each key comes from. No key is ever shown.
 """
 
+import getpass
 import os
 import sys
 
@@ -98,8 +99,6 @@ def _read(name: str, *, from_stdin: bool) -> str:
             raise click.UsageError("There is no terminal to type the key at: pipe it in with --stdin.")
         raw = sys.stdin.read(_MOST_CHARS) if sys.stdin is not None else ""
     else:
-        import getpass  # for whoever types
-
         raw = getpass.getpass(f"{name} (it is not shown): ")
     key = raw.strip()
     if not key:

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import logging
 import os
+import secrets
 import sys
 import time
 from collections.abc import Mapping
@@ -578,7 +579,6 @@ class _ListenAddress(NamedTuple):
 
 def _place(address: str, token: str | None) -> _ListenAddress:
     """Wrong use is told before anything is opened."""
-    import secrets  # only for this way
 
     from ferrule.serve.mcp.http import PATH, check_token, listen
 

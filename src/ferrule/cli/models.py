@@ -1,10 +1,11 @@
 """`ferrule models`: which models can be asked, where they are, and whether they answer."""
 
+import asyncio
 import os
 import sys
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 import msgspec
@@ -28,13 +29,11 @@ from ferrule.models.catalog import (
     resolve_name,
 )
 from ferrule.models.hosts import find_host, host_names, stored_key
+from ferrule.models.http import HttpModel
 from ferrule.output import clean
 from ferrule.settings import Models, load_settings
 from ferrule.wire import ModelRequest, Turn
-
-if TYPE_CHECKING:
-    from ferrule.models.http import HttpModel
-
+from ferrule.wire.stream import Assembler
 
 _TEST_TOKENS = 2_000
 _LIST_SECONDS = 30.0
@@ -184,7 +183,6 @@ def _table(head: tuple[str, ...], cells: Iterable[tuple[str, ...]]) -> None:
 
 def _open_host(name: str, settings: Models) -> "HttpModel":
     """What a host is asked through for its models."""
-    from ferrule.models.http import HttpModel  # only who asks a host pays for these
 
     host = find_host(name, settings, os.environ, stored_key)
     check_key(host, name)
@@ -192,7 +190,6 @@ def _open_host(name: str, settings: Models) -> "HttpModel":
 
 
 async def _names(model: "HttpModel") -> list[str]:
-    import asyncio  # only who asks a host pays for it
 
     try:
         async with asyncio.timeout(_LIST_SECONDS):
@@ -221,7 +218,6 @@ def _load_test_model(name: str | None, flag: str | None, settings: Models) -> Mo
 
 
 async def _test(model: Model, *, as_json: bool) -> None:
-    from ferrule.wire.stream import Assembler
 
     asked = ModelRequest(
         model="", turns=(Turn("user", (Text("Answer with the one word: ready"),)),), max_tokens=_TEST_TOKENS

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import math
 import os
+import select
 import signal
 import stat
 import sys
@@ -401,7 +402,6 @@ def read_piped_input() -> str:
         return read_stdin()
     if kind not in {stat.S_IFIFO, stat.S_IFSOCK}:
         return ""
-    import select  # for pipes
 
     try:
         is_ready = bool(select.select([descriptor], [], [], _PATIENCE_SECONDS)[0])

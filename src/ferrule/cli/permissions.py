@@ -13,7 +13,7 @@ from ferrule.cli.show import DONE, FAILED, REFUSED, DefaultCommandGroup, paint
 from ferrule.core.call import Call
 from ferrule.engine import Engine
 from ferrule.permissions import Decision
-from ferrule.permissions.trust import project_files
+from ferrule.permissions.trust import Grants, Trust, code_files, project_files
 from ferrule.settings import state_folder
 
 _RULES = click.option(
@@ -150,7 +150,6 @@ def trust(*, workspace: str, revoke: bool) -> int:
     Until then its rules can only tighten, and its tools, toolboxes, hooks and servers are not used. A change of any of
     these files ends the trust in all of their kind.
     """
-    from ferrule.permissions.trust import Trust, code_files
 
     folder = os.path.realpath(workspace)
     kinds = (
@@ -184,7 +183,6 @@ def forget(*, workspace: str, rules: tuple[str, ...]) -> int:
     ferrule permissions forget 'Bash(git push *)'
     ferrule permissions forget pypi.org
     """
-    from ferrule.permissions.trust import Grants
 
     kept = Grants(state_folder(), os.path.realpath(workspace))
     for rule in rules:
@@ -227,7 +225,6 @@ def _about(engine: Engine, workspace: str) -> None:
 
 def _code(folder: str, state: str) -> str:
     """Whether a project's tools, toolboxes, servers and skills may be used."""
-    from ferrule.permissions.trust import Trust, code_files
 
     seen = Trust(state, "code").look(folder, code_files(folder))
     if not seen.contents:

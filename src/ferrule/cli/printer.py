@@ -9,6 +9,7 @@ import contextlib
 import io
 import os
 import queue
+import select
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -288,8 +289,6 @@ def _write_some(descriptor: int, line: bytes) -> int:
     try:
         return os.write(descriptor, line)
     except BlockingIOError:
-        import select  # for whoever has made it one that does not wait
-
         select.select([], [descriptor], [])
         return 0
 

@@ -16,6 +16,8 @@ import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, TextIO
 
+from ferrule.arguments import schema as complaints
+from ferrule.arguments.schema import judge
 from ferrule.core.errors import ConfigError
 from ferrule.core.services import Choice
 from ferrule.permissions import question as showing
@@ -310,8 +312,6 @@ def _plain(default: Any) -> str:
 
 def _validate_value(name: str, value: Any, about: Mapping[str, Any]) -> Any:
     """The value, where the server will take it: one that it would not would make an end of all that was typed."""
-    from ferrule.arguments import schema as complaints  # for whoever is asked by a server
-    from ferrule.arguments.schema import judge
 
     schema = {"type": "object", "properties": {name: dict(about)}}
     try:

@@ -17,12 +17,15 @@ import time
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import click
+import msgspec
 
 from ferrule.cli.options import finish, models
 from ferrule.cli.show import DONE
 from ferrule.core.errors import ConfigError
 from ferrule.serve.mcp.http import check_token, is_loopback, listen
 from ferrule.serve.proxy.records import Record, RequestRecords
+from ferrule.serve.proxy.server import complaints, open_shop, routing_of, serve_proxy, start_of
+from ferrule.serve.proxy.upstreams import check_targets
 from ferrule.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -118,8 +121,6 @@ def command(
         raise click.UsageError("--json prints on standard output, which is PROGRAM's: use --log FILE.")
     if command_line and shutil.which(command_line[0]) is None:
         raise click.UsageError(f"There is no program {command_line[0]!r} on PATH.")
-    from ferrule.serve.proxy.server import complaints, routing_of
-    from ferrule.serve.proxy.upstreams import check_targets
 
     settings = load_settings()
     routing = routing_of(settings, profile, model, dict(map(_rule, rules)))
@@ -153,7 +154,6 @@ def _rule(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 async def _run_proxy(settings: Settings, routing: "Routing", options: _Options) -> int:
-    from ferrule.serve.proxy.server import open_shop, serve_proxy
 
     listening, host, port = listen(options.listen)
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -218,7 +218,6 @@ def _open_log(path: str) -> IO[str]:
 
 
 def _build_log_writer(file: IO[str], name: str) -> "Callable[[Record], object]":
-    import msgspec
 
     is_broken = False
 
@@ -239,7 +238,6 @@ def _build_log_writer(file: IO[str], name: str) -> "Callable[[Record], object]":
 
 async def _run_program(options: _Options, url: str, serving: "asyncio.Task[None]") -> int:
     """Run a program that asks the proxy, in this terminal. Returns its exit code."""
-    from ferrule.serve.proxy.server import start_of
 
     start = start_of(options.command, url, options.token)
     with _interrupts_are_the_programs():  # from before it runs, and until it has ended

@@ -5,8 +5,10 @@ any more.
 """
 
 import os
+import shlex
 import shutil
 import sys
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, TextIO
 
@@ -279,7 +281,6 @@ def cut(text: str, room: int) -> str:
 
 
 def _columns(character: str) -> int:
-    import unicodedata  # for texts that are not ASCII
 
     if unicodedata.combining(character):
         return 0
@@ -467,7 +468,6 @@ def _advice(reply: Reply, tool: str, about: str) -> str:
 
 
 def _quote(rule: str) -> str:
-    import shlex  # for whoever was refused something
 
     return shlex.quote(rule)
 

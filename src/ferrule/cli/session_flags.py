@@ -13,12 +13,13 @@ import msgspec
 
 from ferrule.cli.options import tools
 from ferrule.core.errors import ConfigError
+from ferrule.permissions import ModeConfig
 from ferrule.settings import SOURCES
+from ferrule.tools.skills import Unusable
 
 if TYPE_CHECKING:
     from ferrule.agent.session import Session
     from ferrule.hooks import Hook
-    from ferrule.permissions import ModeConfig
     from ferrule.tools.agents.kinds import AgentFile
 
 
@@ -142,7 +143,6 @@ class SessionFlags:
     def describe(self, agents: Mapping[str, Any]) -> None:
         """Have kinds of agents as a program describes them. One that cannot be used is a warning."""
         from ferrule.tools.agents.kinds import agent_from_values  # for whoever has some
-        from ferrule.tools.skills import Unusable
 
         for name, values in agents.items():
             try:
@@ -404,7 +404,6 @@ class Fitting:
         """The tools that the session has; None where nothing is said about them."""
         if self._tools is None or self._tools.strip() == "default":
             return None
-        from ferrule.permissions import ModeConfig  # for whoever says so
 
         names = (*rules_in([self._tools]), *self.extra)
         return ModeConfig(include_tools=names, allow_mcp=True, allow_toolbox=True)

@@ -9,6 +9,7 @@ from ferrule.cli.show import DONE, format_json, paint
 from ferrule.core.errors import ToolFailure
 from ferrule.files.jail import Jail
 from ferrule.output import clean
+from ferrule.permissions.trust import Trust, code_files
 from ferrule.settings import load_settings, settings_path, state_folder
 from ferrule.tools.skills import Skill, Skills
 
@@ -60,10 +61,6 @@ def _skills(jail: Jail) -> Skills:
     settings = load_settings().skills
 
     def trusted() -> bool:
-        from ferrule.permissions.trust import (
-            Trust,
-            code_files,  # for projects that have skills
-        )
 
         return Trust(state_folder(), "code").state(jail.folder, code_files(jail.folder)) == "trusted"
 

@@ -6,13 +6,16 @@ The module also describes the background work that is stopped when a session end
 import json
 import os
 import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 import click
 
 from ferrule.cli.show import DONE, FAILED, paint
+from ferrule.core.services import Subagents
 from ferrule.output import clean
 from ferrule.settings import state_folder
+from ferrule.system.tasks import Tasks
 from ferrule.system.tree import Roster, RosterEntry
 
 if TYPE_CHECKING:
@@ -91,12 +94,7 @@ def output(*, task: str, lines: int) -> int:
         return FAILED
 
     with open(entry.log, encoding="utf-8", errors="replace", newline="") as file:
-        if lines > 0:
-            from collections import deque  # keeps the last ones only
-
-            text = "".join(deque(file, lines))
-        else:
-            text = file.read()
+        text = "".join(deque(file, lines)) if lines > 0 else file.read()
     click.echo(clean(text), nl=False)
     return DONE
 
@@ -153,8 +151,6 @@ def left_running(engine: "Engine", how: str = _HOW) -> str:
 
 def describe_running(engine: "Engine") -> str:
     """The agents and commands that are at work, on one line; empty where there are none."""
-    from ferrule.core.services import Subagents  # for whoever ends a session
-    from ferrule.system.tasks import Tasks
 
     tasks = engine.need(Tasks).list()
     agents = [

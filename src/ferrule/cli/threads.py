@@ -18,10 +18,12 @@ import msgspec
 
 from ferrule.agent.session import Claim
 from ferrule.cli.options import finish, thread_ids
+from ferrule.cli.rewind import RewindOptions, rewind_thread
 from ferrule.cli.show import DONE, FAILED, columns, escape_json, format_json, paint
 from ferrule.core.errors import ToolFailure
 from ferrule.output import clean
 from ferrule.settings import load_settings, state_folder
+from ferrule.system.sqlite import UnusableError
 from ferrule.tools.threads import (
     Item,
     Message,
@@ -225,7 +227,6 @@ def rewind(*, thread: str, turn: int | None, files: bool, conversation: bool, ov
       ferrule threads rewind T-5928a90d 3 --files --yes
       ferrule threads rewind T-5928a90d --back
     """
-    from ferrule.cli.rewind import RewindOptions, rewind_thread
 
     if back and (turn is not None or files or conversation or over):
         raise click.UsageError("--back takes the last rewind back; give it alone.")
@@ -247,7 +248,6 @@ def _page_text(text: str) -> None:
 @contextlib.contextmanager
 def _open_store() -> Iterator[ThreadStore]:
     """The store; one that cannot be used is a line and an exit code."""
-    from ferrule.system.sqlite import UnusableError  # loads SQLite
 
     store = ThreadStore(os.path.join(state_folder(), "threads"), keep_days=load_settings().threads.keep_days)
     try:

@@ -6,6 +6,7 @@ from a template.
 
 import os
 from collections.abc import Mapping, Sequence
+from shutil import which
 from typing import Any, NamedTuple
 
 import click
@@ -29,6 +30,7 @@ from ferrule.registry.entry import Registered
 from ferrule.settings import load_settings, settings_path
 from ferrule.sources.toolbox import LANGUAGES, PROJECT, Language, choose_folder, folders, make
 from ferrule.sources.toolbox.tool import PREFIX
+from ferrule.wire import definition_of, load_wire
 
 
 class Actions(click.Command):
@@ -83,8 +85,6 @@ def command(
     if tokens:
         show(engine.registry, chosen, wire, as_json=as_json)
     elif wire is not None:
-        from ferrule.wire import definition_of, load_wire  # for who looks at what goes over a wire
-
         definitions = load_wire(wire).definitions_out([definition_of(entry.face) for entry in chosen])
         click.echo(msgspec.json.format(msgspec.json.encode(definitions)))
     elif as_json:
@@ -201,7 +201,6 @@ def _row(face: Face, source: str, wire: str | None) -> CostRow:
     """A tool with its tokens: as a model is shown it or, with `wire`, as that model API is sent it."""
     if wire is None:
         return CostRow(face.name, count(encode_definition(face).decode()), source)
-    from ferrule.wire import definition_of, load_wire  # as in `ferrule tools --wire`
 
     sent = load_wire(wire).definitions_out([definition_of(face)])
     return CostRow(face.name, count(msgspec.json.encode(sent).decode()), source)
@@ -230,7 +229,6 @@ def make_command(name: str, language: Language, folder: str | None) -> int:
     folder = os.path.abspath(os.path.expanduser(folder))
     made = make(name, language, folder)
     click.echo(f"Wrote {made}, a tool for {language}.")
-    from shutil import which  # for whoever makes a tool
 
     program = "python3" if language == "python" else language
     if which(program) is None:

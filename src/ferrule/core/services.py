@@ -6,6 +6,7 @@ subagents, because it has the model.
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -358,7 +359,6 @@ class Subagents:
         Here by the names alone; whoever knows the tools knows them in every family's words, and leaves out what the
         caller has not.
         """
-        from fnmatch import fnmatchcase  # for subagents that are given tools one by one
 
         def has(name: str) -> bool:
             is_given = agent.tools is None or any(fnmatchcase(name, one) for one in agent.tools)

@@ -28,7 +28,7 @@ from ferrule.core.content import (
     ReadDocument,
     Unread,
 )
-from ferrule.core.services import PlanApproved, PlanEntered
+from ferrule.core.services import PlanApproved, PlanEntered, render_outcome
 from ferrule.core.tool import Face, Values, copy_json
 from ferrule.tools.shell import Left
 
@@ -253,7 +253,6 @@ def resources(outcome: "ServerResources") -> dict[str, Any]:
 
 def render_mixed(outcome: "Mixed") -> Said:
     """What a server has answered."""
-    from ferrule.core.services import render_outcome  # for sessions with servers
 
     return render_outcome(outcome)
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypedDict
 
+import msgspec
+
 from ferrule.arguments.schema import Arguments
 from ferrule.call_checkpoint import CallCheckpoints
 from ferrule.context import CallContext
@@ -23,7 +25,7 @@ from ferrule.permissions import ModeConfig, includes, parse_mode
 from ferrule.permissions.ask import Asker
 from ferrule.permissions.gate import Gate
 from ferrule.permissions.policy import Policy, RuledHosts, StricterPolicy
-from ferrule.permissions.trust import project_files
+from ferrule.permissions.trust import Trust, project_files
 from ferrule.registry import Registry
 from ferrule.registry.entry import ExposurePolicy, Later
 from ferrule.registry.foreign import Family
@@ -143,7 +145,6 @@ def with_network(settings: Settings, *, network: bool, hosts: Sequence[str]) -> 
     """The settings with what this session may reach beside them. Raises `ConfigError` for what is no host."""
     if not network and not hosts:
         return settings
-    import msgspec
 
     from ferrule.system.hosts import entries  # for sessions that are given hosts
 
@@ -190,7 +191,6 @@ def resolve_settings(
 
 def layers_of(workspace: str, state: str, over: Mapping[str, Any] = MappingProxyType({})) -> "Layered":
     """The settings of all layers, each value with its origin."""
-    from ferrule.permissions.trust import Trust
     from ferrule.settings.layers import (
         LayerFile,
         merge_layers,

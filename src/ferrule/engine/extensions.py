@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.core.call import Blocked, HookRun, Reported, TodoItem, TodosChanged, ToolsChanged
 from ferrule.core.errors import ConfigError
-from ferrule.core.services import Planning
+from ferrule.core.services import Planning, Subagents
 from ferrule.engine.build import EngineInputs, Parts
 from ferrule.files.guard import Guard
 from ferrule.flow import stop
@@ -17,11 +17,13 @@ from ferrule.output import clean
 from ferrule.permissions.ask import Choosers
 from ferrule.permissions.policy import RuledHosts, mode_name
 from ferrule.settings import settings_path
+from ferrule.system.environment import Variables, quiet_environment
 from ferrule.system.threads import Threads
+from ferrule.system.tree import Roster
 from ferrule.tools import CHECK, DELEGATE, EXIT_PLAN, READ_RESOURCE
+from ferrule.tools.skills import Skills
 
 if TYPE_CHECKING:
-    from ferrule.core.services import Subagents
     from ferrule.core.tool import Face
     from ferrule.hooks import After, Hook
     from ferrule.hooks.hooks import HookRunEvent, Hooks
@@ -158,7 +160,6 @@ class SessionServices:
 
     def _language_servers(self) -> object:
         from ferrule.after_edits import Notices  # for sessions that ask language servers
-        from ferrule.system.tree import Roster
         from ferrule.tools.lsp.diagnostics import Noticing
         from ferrule.tools.lsp.servers import LanguageServers
 
@@ -318,7 +319,6 @@ class Companions:
         return self.gathering.servers or Unserved()
 
     def _make_subagents(self) -> object:
-        from ferrule.core.services import Subagents  # for toolboxes with subagents
 
         return self._extra.subagents or Subagents()
 
@@ -353,8 +353,6 @@ class Companions:
         from ferrule.hooks.hooks import Hooks  # for sessions with hooks
         from ferrule.permissions.shell import started
         from ferrule.permissions.shell.started import CommandScripts
-        from ferrule.system.environment import Variables, quiet_environment
-        from ferrule.system.tree import Roster
 
         given, parts, workspace = self._given, self._parts, self._parts.jail.folder
         roots = (root.path for root in parts.jail.roots)
@@ -446,7 +444,6 @@ class Companions:
         Without `listed` only those tools that have more to say: a model API is told of them all in its own way.
         """
         from ferrule.registry.search import servers_section, tools_section  # for whoever writes a system prompt
-        from ferrule.tools.skills import Skills
 
         services = self._parts.services
         registry = self._given.registry

@@ -21,6 +21,7 @@ import msgspec
 
 from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
+from ferrule.files.frontmatter import front_matter
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.system.folder import is_regular, open_folder, read_all
@@ -121,7 +122,6 @@ def parts(text: str) -> tuple[tuple[str, ...], str]:
     """
     if not text.startswith("---"):
         return (), text
-    from ferrule.files.frontmatter import front_matter  # only for files that have one
 
     header = front_matter(text)
     found = header.values.get("globs")

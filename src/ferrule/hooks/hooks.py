@@ -17,10 +17,14 @@ shell would have to expand, such as `$PATH:/more`, is ignored.
 
 import asyncio
 import contextlib
+import hashlib
 import inspect
 import json
 import os
 import re
+import shlex
+import stat
+import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -160,7 +164,6 @@ def _hash_files(files: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _hash(path: str) -> str:
-    import hashlib  # for hooks of a project
 
     try:
         with open(path, "rb") as file:
@@ -353,8 +356,6 @@ class Hooks:
                 return answer
 
             if self._guests is None:
-                from ferrule.execute import Guests  # the same
-
                 self._guests = Guests()
             return await run_function(hook, given, self._guests)
 
@@ -487,7 +488,6 @@ class VariablesFile:
 
     def __init__(self, folder: str | None = None, *, seen_as: str = "") -> None:
         """In `folder`, which the hook knows as `seen_as`. Raises OSError where none can be made."""
-        import tempfile  # only sessions with such hooks need it
 
         descriptor, self.path = tempfile.mkstemp(prefix="ferrule-", suffix=".sh", dir=folder)
         os.close(descriptor)
@@ -496,7 +496,6 @@ class VariablesFile:
 
     def read(self) -> HookVariables:
         """What the hook wrote into it."""
-        import stat  # the same
 
         try:
             descriptor = os.open(self.path, _READ)
@@ -543,7 +542,6 @@ def parse(text: str) -> HookVariables:
 
 
 def _take(statement: str, values: dict[str, str], wrong: list[str]) -> None:
-    import shlex  # the same
 
     begin = re.match(_ASSIGNMENTS, statement)
     if begin is None or "\0" in statement:

@@ -11,11 +11,14 @@ The parts of a body besides the conversation (thinking, cache marks, limits) are
 For each API the module also knows the path, the way to send the key, and the reader for its streams.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from itertools import chain
 from operator import attrgetter, is_
 from types import ModuleType
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
@@ -465,8 +468,6 @@ def encode_json(value: Any) -> bytes:
     try:
         return _encode(value)
     except (UnicodeEncodeError, OverflowError):
-        import json  # only texts that nobody could write otherwise pay for it
-
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
@@ -510,7 +511,6 @@ _OURS = {"host", "content-length", "transfer-encoding", "connection", "accept-en
 
 def generate_path(model: str, action: str) -> str:
     """Where something is asked of a model of Gemini's API."""
-    from urllib.parse import quote  # for an API that has the model in its address
 
     where = model if "/" in model else f"models/{model}"
     return f"/{quote(where, safe='/-._~')}:{action}"
@@ -549,7 +549,6 @@ SPEECH = {
 
 def reader_of(api: str) -> StreamReader:
     """A reader for one answer."""
-    from importlib import import_module  # as for the wires: only who speaks to a model pays for it
 
     module, name = SPEECH[api].reader
     made = getattr(import_module(module), name)()

@@ -12,12 +12,21 @@ The proxy is taken from the environment.
 
 import asyncio
 import errno
+import ipaddress
 import os
+import re
+import socket
 import ssl
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from socket import EAI_NONAME, gaierror
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import h11
+import httpcore2
 
 from ferrule.models import PROXY_ADVICE, clean_text
 from ferrule.system.hosts import is_forwarded
@@ -240,13 +249,11 @@ async def open_stream(host: str, port: int, *, seconds: float, quiet_seconds: fl
 
 
 def _is_nameless(error: OSError) -> bool:
-    from socket import EAI_NONAME, gaierror  # asyncio has it already
 
     return isinstance(error, gaierror) and error.errno == EAI_NONAME
 
 
 def _keep_alive(connection: Any) -> None:
-    import socket  # asyncio has it already
 
     idle, between = _ALIVE_SECONDS
     wanted = {
@@ -286,13 +293,11 @@ def why(error: Exception, host: str = "") -> str:
         return (error.reason or "the connection could not be secured").lower().replace("_", " ")
     if not isinstance(error, OSError):
         return str(error) or type(error).__name__
-    from socket import gaierror  # asyncio has it already
 
     if isinstance(error, gaierror):
         return f"the name {host} is not known ({(error.strerror or 'no address').lower()})"
     if error.errno:
         return os.strerror(error.errno).lower()
-    import re  # only for a machine with several addresses, none of which answers
 
     found = dict.fromkeys(os.strerror(int(number)).lower() for number in re.findall(r"\[Errno (\d{1,5})\]", str(error)))
     return ", ".join(found) or str(error) or type(error).__name__
@@ -319,7 +324,6 @@ class RequestHead:
     """How a question begins: checked and written once for all questions of its kind."""
 
     def __init__(self, method: str, target: bytes, headers: Headers) -> None:
-        import h11  # the first turn pays for it
 
         try:
             self.event = h11.Request(method=method, target=target, headers=list(headers))
@@ -352,7 +356,6 @@ class HttpConnection:
     """One connection, and HTTP on it: one question after the other."""
 
     def __init__(self, stream: Stream) -> None:
-        import h11  # here already
 
         self._stream = stream
         self._http: Any = h11.Connection(h11.CLIENT, max_incomplete_event_size=_HEAD_BYTES)
@@ -372,7 +375,6 @@ class HttpConnection:
 
     async def ask(self, head: RequestHead, pieces: Sequence[bytes]) -> ResponseHead:
         """Raises Broken."""
-        import h11  # here already
 
         self.is_done = False
         stream, http = self._stream, self._http
@@ -399,7 +401,6 @@ class HttpConnection:
 
         Raises: Broken.
         """
-        import h11  # here already
 
         if self.is_done:
             return None
@@ -418,7 +419,6 @@ class HttpConnection:
         return None
 
     def _next(self) -> Any:
-        import h11  # here already
 
         try:
             return self._http.next_event()
@@ -426,7 +426,6 @@ class HttpConnection:
             raise BrokenConnection(f"what it says is no HTTP ({error})") from None
 
     async def _event(self, until: float | None = None, *, wait: bool = True) -> Any:
-        import h11  # here already
 
         while (event := self._next()) is h11.NEED_DATA and (wait or self._stream.has_waiting):
             data = await self._stream.read(until)
@@ -719,7 +718,6 @@ class Route:
 
     async def _tunnel(self, stream: Stream, way: ForwardProxy) -> None:
         """The proxy passes on what it cannot read."""
-        import h11  # only who has a proxy pays for it here
 
         target = f"{_bracket_host(self._host)}:{self._port}".encode()
         http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LIMIT_BYTES)
@@ -756,7 +754,6 @@ def route(url: str) -> Route:
     host = parts.hostname or ""
     if host == "localhost" or host.startswith("127.") or host == "::1":
         return Route(url)
-    from urllib.request import getproxies  # only who asks another machine pays for it
 
     proxies = getproxies()
     proxy = (proxies.get(parts.scheme) or proxies.get("all") or "").strip()
@@ -783,7 +780,6 @@ def _proxy(url: str) -> ForwardProxy:
 
 def _is_excepted(host: str, port: int, listed: str) -> bool:
     """Does NO_PROXY, or what the system has instead of it, name this machine? Networks may be named too."""
-    from urllib.request import proxy_bypass  # as above
 
     names = [name.strip().removeprefix("*.").lower() for name in listed.split(",")]
     return "*" in names or proxy_bypass(host) or any(_is_named(host, port, name) for name in names if name)
@@ -801,7 +797,6 @@ def _is_named(host: str, port: int, name: str) -> bool:
 
 
 def _is_within(host: str, network: str) -> bool:
-    import ipaddress  # only who has a proxy, and machines that are asked without it, pays for it
 
     try:
         return ipaddress.ip_address(host) in ipaddress.ip_network(network, strict=False)
@@ -819,7 +814,6 @@ def _bracket_host(host: str) -> str:
 
 def _certificates() -> ssl.SSLContext:
     """The same that `httpx2` trusts: those of the environment, else of the system."""
-    import httpcore2  # only who has a secured line pays for it
 
     try:
         context = httpcore2.default_ssl_context()
@@ -834,7 +828,6 @@ def _certificates() -> ssl.SSLContext:
 def _credentials(name: str | None, password: str | None) -> tuple[tuple[bytes, bytes], ...]:
     if not name and not password:
         return ()
-    from base64 import b64encode  # only who has a proxy pays for it
 
     words = f"{unquote(name or '')}:{unquote(password or '')}"
     return ((b"proxy-authorization", b"Basic " + b64encode(words.encode())),)

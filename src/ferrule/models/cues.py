@@ -20,6 +20,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar
 
 import msgspec
+import regex  # type: ignore[import-untyped]
 
 from ferrule.core.errors import ConfigError, FerruleError
 from ferrule.models import Prices, Trouble
@@ -262,7 +263,6 @@ def fill_placeholders(value: Any, workspace: str, results: Callable[[], Mapping[
 def _find_in_result(call_id: str, expression: str, results: Mapping[str, str]) -> str:
     if call_id not in results:
         raise NotFound(f"it wants something from the result of {call_id}, and there is none.")
-    import regex  # type: ignore[import-untyped]  # it has no types, and it can be stopped; for recordings that look
 
     try:
         match = regex.search(expression, results[call_id], timeout=_LOOK_SECONDS)

@@ -5,6 +5,7 @@ A small file says which keys there are and where. Nothing else tells whether the
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -297,7 +298,6 @@ def _expand_variables(text: str, environment: Mapping[str, str], what: str) -> s
     """Raises ConfigError for a variable that is not set: an empty header would only be refused, and not say why."""
     if "${" not in text:
         return text
-    import re  # only who writes variables pays for it
 
     pattern = re.compile(r"\$\{(\w+)\}")
     for name in pattern.findall(text):

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import msgspec
@@ -170,7 +171,6 @@ def parse_retry_after(headers: Mapping[str, str], now: Callable[[], float]) -> f
         return None
     if (seconds := _number(text)) is not None:
         return seconds
-    from email.utils import parsedate_to_datetime  # only for hosts that write a date
 
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - now())

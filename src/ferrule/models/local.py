@@ -16,6 +16,8 @@ import stat
 import struct
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -533,7 +535,6 @@ def load(path: str, *, window: int | None = None) -> "LocalModel":
 
     Raises: ModelError.
     """
-    from importlib.util import find_spec  # only who has a model here pays for it
 
     if find_spec("xllamacpp") is None:
         raise ModelError("Models on this machine need an extra: pip install 'ferrule[local]'.", "no-model")
@@ -676,7 +677,6 @@ class _Stop:
 
 def start_server(file: LocalFile, window: int) -> Any:
     """The library's server with the model in it. Raises: ModelError."""
-    from importlib import import_module  # it has no types, and takes 50 ms: only who asks the model pays
 
     try:
         library: Any = import_module("xllamacpp")

@@ -12,6 +12,8 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
 from ferrule.models import Model, ModelError, Prices, RetryNotice, has_vision
@@ -281,7 +283,6 @@ def _number_calls(cues: tuple[Line, ...]) -> Iterator[Line]:
 def _with_ids(cue: Cue, prefix: str, count: int = 0) -> Cue:
     if all(part.use is None or part.id for part in cue.parts):
         return cue
-    from msgspec.structs import replace  # for cues that people wrote
 
     parts = []
     for part in cue.parts:

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 
 from ferrule.core.errors import FerruleError
+from ferrule.system.threads import Threads
 
 if TYPE_CHECKING:
     import sqlite3
 
     from ferrule.system.sqlite import Database
-    from ferrule.system.threads import Threads
 
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -274,8 +274,6 @@ class Store:
         if self._closed:
             raise StoreError("The store of full outputs is closed.")
         if self._threads is None:
-            from ferrule.system.threads import Threads  # most sessions store nothing
-
             # One thread, because SQLite lets one writer in at a time anyway.
             self._threads = Threads(1)
         return await self._threads.run(self._run_on_database, work, *args)

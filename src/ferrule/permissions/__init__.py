@@ -9,12 +9,13 @@ in its notes folder that no program obeys by itself.
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 
 from ferrule.core.access import MODE, Access, within
-from ferrule.core.errors import ConfigError
+from ferrule.core.errors import ConfigError, near
 from ferrule.core.tool import NO_FACTS, AnyTool, Facts
 from ferrule.permissions.rules import Rule
 from ferrule.tools import facts_of
@@ -272,8 +273,6 @@ def parse_mode(text: str) -> Standing:
     try:
         return found[_plain(text.strip().removeprefix("--"))]
     except KeyError:
-        from ferrule.core.errors import near  # only a mistake pays for it
-
         known = [mode.name for mode in MODES]
         meant = near(text, [*known, *_ALIASES], most=1)
         hint = f" Did you mean {meant[0]}?" if meant else ""
@@ -398,7 +397,6 @@ def includes(
 
 def _is_named(patterns: Sequence[str], name: str, known: str, canonical: Callable[[str], str]) -> bool:
     """Is the tool among these? A name of any family means its tool; a glob is about names as they are."""
-    from fnmatch import fnmatchcase  # for subagents
 
     return any(canonical(one) == known or fnmatchcase(name, one) or fnmatchcase(known, one) for one in patterns)
 

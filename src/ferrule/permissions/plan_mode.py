@@ -5,6 +5,7 @@ is asked about later.
 """
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ from ferrule.files.transaction import Contents, Writer
 from ferrule.permissions import DEFAULT, Case, Decision, parse_mode
 from ferrule.permissions.ask import Answer, Question, visible
 from ferrule.permissions.policy import Policy
+from ferrule.permissions.shell.parse import parse, proposals
 from ferrule.system.threads import Threads
 from ferrule.tools import EXIT_PLAN
 from ferrule.tools.plan import PlanFolder, read_plan, unfit
@@ -160,7 +162,6 @@ def _of_package(intent: str, folder: str, scripts: Sequence[str]) -> Iterator[st
 
 
 def _scripts(folder: str) -> tuple[str, ...]:
-    import json  # for plans of packages
 
     try:
         package = json.loads(_text(folder, "package.json") or "{}")
@@ -188,10 +189,6 @@ def _literal(prompt: str, jail: Jail) -> tuple[str, ...]:
         return ()
     if prompt in _lines("install", jail.folder):
         return (prompt,)
-    from ferrule.permissions.shell.parse import (
-        parse,  # only command lines need it
-        proposals,
-    )
 
     roots = [root.path for root in jail.roots]
     line = parse(prompt, cwd=jail.folder, roots=roots)

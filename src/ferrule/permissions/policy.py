@@ -30,6 +30,7 @@ from ferrule.permissions import (
     together,
 )
 from ferrule.permissions.rules import Always, Layer, PathAccess, Rule, RuleSet, Subject
+from ferrule.permissions.trust import RuleContext, allow_rules
 from ferrule.tools import EDIT, READ, SHELL, WEB_FETCH, facts_of
 
 if TYPE_CHECKING:
@@ -226,7 +227,6 @@ class Policy:
 
     def allows_with(self, case: Case, texts: Sequence[str]) -> bool:
         """Would the call need no question, if these rules were saved?"""
-        from ferrule.permissions.trust import RuleContext, allow_rules  # for whoever is asked
 
         names = {case.name: case.tool, "Bash": SHELL, "WebFetch": WEB_FETCH}
         added = allow_rules(texts, RuleContext(self._jail.folder, names.get))

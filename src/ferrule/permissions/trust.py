@@ -19,11 +19,12 @@ Grants are kept for each workspace, outside of it.
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import stat
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
+from typing import Generic, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -37,6 +38,8 @@ from ferrule.system.folder import (
     FRESH,
     READ_NO_LINK,
     Folder,
+    Locks,
+    LockTimeoutError,
     describe,
     open_folder,
     read_all,
@@ -46,10 +49,6 @@ from ferrule.system.folder import (
 )
 from ferrule.tools.skills.text import FOLDERS as COMMANDS
 from ferrule.tools.skills.text import markdown_files
-
-if TYPE_CHECKING:
-    from ferrule.system.folder import Locks
-
 
 PROJECT_FILES = (
     ".ferrule/settings.toml",
@@ -214,7 +213,6 @@ def read_rules(
 
 def _is_claude(text: str, path: str) -> bool:
     """Is it a settings file of Claude Code? The other syntaxes have lists, other keys, or no JSON at all."""
-    import json  # for whoever has such files
 
     if not text.lstrip().startswith("{"):
         return False
@@ -253,7 +251,6 @@ def deny_rules(texts: Sequence[str], origin: RuleContext, *, source: str) -> Rul
 
 
 def _build_rules(action: str, texts: Sequence[str], origin: RuleContext, *, source: str, layer: Layer) -> RuleSet:
-    import json  # as its own reader would get them
 
     from ferrule.permissions.rules import claude  # for whoever has rules
 
@@ -319,7 +316,6 @@ class StateFile(Generic[Content]):
             pass
         except (OSError, _ForeignError):
             return self._kind()
-        from ferrule.system.folder import LockTimeoutError  # only a damaged file pays for it
 
         with contextlib.suppress(OSError, LockTimeoutError, _ForeignError), self._locks().hold([self.path]):
             return self._read_or_reset()
@@ -330,7 +326,6 @@ class StateFile(Generic[Content]):
 
         Raises: ConfigError when it cannot be written; then it is as it was.
         """
-        from ferrule.system.folder import LockTimeoutError  # for whoever writes
 
         try:
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
@@ -349,7 +344,6 @@ class StateFile(Generic[Content]):
             raise ConfigError(f"{self.path} cannot be written: {error}. Try again.") from error
 
     def _locks(self) -> "Locks":
-        from ferrule.system.folder import Locks  # as above
 
         return Locks(os.path.join(os.path.dirname(self.path), "locks"))
 

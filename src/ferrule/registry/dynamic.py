@@ -20,7 +20,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.core.services import has_failed, render_outcome
 from ferrule.core.tool import AnyTool, Exposure, Face, Tool
 from ferrule.registry.entry import Deferred, ExposurePolicy, Ground, Grown, Later, plain_face
-from ferrule.registry.foreign import Family
+from ferrule.registry.foreign import Family, FamilyNames
 from ferrule.tools import ON_REQUEST, TOOL_SEARCH, facts_of
 
 _BUILTIN = "builtin:"
@@ -63,7 +63,6 @@ def find_disabled(
     globs: Sequence[str], tools: Mapping[str, AnyTool | Later], families: Sequence[Family]
 ) -> frozenset[str]:
     """The tools that the settings take away, in whichever family's words they say so."""
-    from ferrule.registry.foreign import FamilyNames  # for who switches tools off
 
     disabled, names = Disabled(globs), FamilyNames(lambda: families, str)
     given = {name for name, tool in tools.items() if not isinstance(tool, Later) and disabled.has((name,))}

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ferrule.core.errors import ConfigError
+from ferrule.core.services import has_failed, render_outcome
 from ferrule.core.tool import EMPTY_SCHEMA, AnyTool, Exposure, Face, Facts, Values, as_it_is
 from ferrule.tools import facts_of
 
@@ -138,7 +139,6 @@ def describes_itself(tool: AnyTool | Later) -> bool:
 
 def plain_face(tool: AnyTool, name: str = "") -> Face:
     """The face of a tool that no family knows: as the tool describes itself, and shown under its name or this one."""
-    from ferrule.core.services import has_failed, render_outcome  # for sessions with tools from elsewhere
 
     # Arguments that are not ours to know are handed on as they came.
     raw = getattr(tool.args, "raw", False)

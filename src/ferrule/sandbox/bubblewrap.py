@@ -9,6 +9,7 @@ too. So bubblewrap ignores the signals that interrupt or suspend, and the comman
 
 import functools
 import os
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
@@ -187,7 +188,6 @@ def _close(descriptors: Sequence[int]) -> None:
 @functools.cache
 def _can_disable_userns(path: str) -> bool:
     """Can this bubblewrap forbid user namespaces inside?"""
-    import subprocess  # once in a process
 
     try:
         said = subprocess.run([path, "--help"], capture_output=True, timeout=_PROBE_SECONDS, check=False)
@@ -199,7 +199,6 @@ def _can_disable_userns(path: str) -> bool:
 @functools.cache
 def _probe(path: str, *, user_namespace: bool = True) -> str:
     """Confine a command that does nothing, and say what came of it."""
-    import subprocess
 
     dropped = () if user_namespace else _OWN_USERS
     wrapped = None

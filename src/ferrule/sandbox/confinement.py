@@ -13,15 +13,20 @@ from ferrule.core.tool import Preview
 from ferrule.files.guard import HOME as MASKED
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
+from ferrule.git import find_ignored, top_of
+from ferrule.sandbox.denial import find_denial
 from ferrule.sandbox.hidden import Precious, SensitivePaths, find_kept_paths
 from ferrule.sandbox.home import HomeView, Temporary, environments, find_hidden_path, home_view
+from ferrule.sandbox.landlock import cell_of
+from ferrule.sandbox.network import Machine
 from ferrule.sandbox.profile import ADDRESS, Profile, Sandbox, Wrapped, choose
+from ferrule.sandbox.proxy import SandboxProxy
 from ferrule.sandbox.spawner import Confined
 from ferrule.sandbox.tripwire import Aside, Tripwire, absent
+from ferrule.system.hosts import entries
 
 if TYPE_CHECKING:
-    from ferrule.sandbox.network import ListenerAddress, Machine
-    from ferrule.sandbox.proxy import SandboxProxy
+    from ferrule.sandbox.network import ListenerAddress
     from ferrule.sandbox.spawner import CellKind
     from ferrule.sandbox.web_address import Inside
 
@@ -151,8 +156,6 @@ class Confinement:
     def machine(self) -> "Machine":
         """The network that the session's commands share."""
         if self._machine is None:
-            from ferrule.sandbox.network import Machine  # for sessions that run commands
-
             self._machine = Machine()
         return self._machine
 
@@ -228,7 +231,6 @@ class Confinement:
 
         `for_good`: and those of later sessions of the workspace.
         """
-        from ferrule.system.hosts import entries  # for sessions that are asked about hosts
 
         entries((host,))
         self._wishes = self._wishes._replace(hosts=(*self._wishes.hosts, host))
@@ -303,7 +305,6 @@ class Confinement:
         found = self._precious.find(self._writable())
         if not (found.excludes and _GIT.search(command)):
             return ""
-        from ferrule.git import find_ignored, top_of  # for commands with git
 
         fresh = [path for path in found.secret if path not in self._passed]
         self._passed.update(fresh)
@@ -378,7 +379,6 @@ class Confinement:
         """What the sandbox seems to have stopped, as a sentence; empty where a command ended for its own reasons."""
         if self.sandbox is None:
             return ""
-        from ferrule.sandbox.denial import find_denial  # for commands that failed
 
         refused = [] if self._proxy is None else self._proxy.take_refused()
         asked: list[str] = []
@@ -440,8 +440,6 @@ class Confinement:
         if not hosts:
             return ""
         if self._proxy is None:
-            from ferrule.sandbox.proxy import SandboxProxy  # for whoever lets hosts through
-
             self._proxy = SandboxProxy(hosts)
             await self._proxy.start()
         return self._proxy.address
@@ -457,8 +455,6 @@ class Confinement:
             machine=self.machine.name,
         )
         if self.name == "namespaces":
-            from ferrule.sandbox.landlock import cell_of  # loaded by now
-
             return cell_of(profile)
         from ferrule.sandbox.bubblewrap import network_of  # the same
 

@@ -8,7 +8,9 @@ import functools
 import os
 import shutil
 import sys
+import tempfile
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 
 from ferrule.sandbox import spawner
@@ -149,9 +151,6 @@ class Landlock:
 
     def _folder(self) -> str:
         """The private folder for what is temporary. It is removed with this object, or when the engine is killed."""
-        import shutil  # only this way of confining needs them
-        import tempfile
-        import weakref
 
         with self._lock:
             if not os.path.isdir(self._temporary):

@@ -8,10 +8,14 @@ Heads of HTTP messages are parsed so that no header can be read in two ways.
 """
 
 import asyncio
+import base64
 import contextlib
+import hmac
 import re
+import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import ip_address
+from socket import SOCK_STREAM
 from typing import TYPE_CHECKING, NamedTuple
 
 from ferrule.system.hosts import Address, Bad, NetworkEndpoint, entries, leads_inside, target
@@ -90,7 +94,6 @@ _LINGER_SECONDS = 2.0
 
 async def resolve(host: str, port: int) -> Sequence[str]:
     """The addresses of a host, as the system knows them."""
-    from socket import SOCK_STREAM
 
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
     return [str(each[4][0]) for each in found]
@@ -114,7 +117,6 @@ class SandboxProxy:
 
     async def start(self) -> None:
         """Listen on a port of this machine, with a password. Raises OSError."""
-        import secrets
 
         self._token = secrets.token_urlsafe(24)
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=_HEAD_BYTES)
@@ -205,8 +207,6 @@ class SandboxProxy:
         return plain(method, wanted, path if path.startswith("/") else "/" + path, headers)
 
     def _check_credentials(self, headers: Sequence[tuple[bytes, bytes]]) -> None:
-        import base64
-        import hmac
 
         wanted = b"Basic " + base64.b64encode(f"ferrule:{self._token}".encode())
         given = [value for name, value in headers if name == b"proxy-authorization"]

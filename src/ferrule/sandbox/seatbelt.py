@@ -5,6 +5,9 @@ something for it is not confined. Protected names hold in any letter case, as th
 """
 
 import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Sequence
 
 from ferrule.sandbox.placeholders import between, innermost
@@ -65,8 +68,6 @@ class Seatbelt:
         return _probe() if os.path.exists(PROGRAM) else "It is a part of macOS only."
 
     def wrap(self, argv: Sequence[str], profile: Profile, *, cwd: str) -> Wrapped:
-        import shutil
-        import tempfile
 
         del cwd  # the file system is the same, so whoever starts it chooses
         refuse_whole(profile.writable)
@@ -176,7 +177,6 @@ def _reach(profile: Profile) -> list[str]:
 
 
 def _probe() -> str:
-    import subprocess
 
     text, parameters = rules(Profile(), "/private/var/empty")
     defined = [part for name, value in parameters.items() for part in ("-D", f"{name}={value}")]

@@ -11,20 +11,18 @@ import atexit
 import contextlib
 import errno
 import os
+import select
+import socket
 import struct
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from subprocess import DEVNULL, Popen, TimeoutExpired
+from typing import Literal, NamedTuple
 
 from ferrule.sandbox import orders
 from ferrule.sandbox.orders import limits, order
 from ferrule.sandbox.profile import Profile
-
-if TYPE_CHECKING:
-    import socket
-    from subprocess import Popen
-
 
 _LATE_SECONDS = 5.0
 _SAID_BYTES = 5
@@ -65,8 +63,6 @@ class Spawned:
         if self.returncode is None:
             self._hear(timeout)
         if self.returncode is None:
-            from subprocess import TimeoutExpired  # only who waits in vain needs it
-
             raise TimeoutExpired(str(self.pid), timeout or 0.0)
         return self.returncode
 
@@ -80,7 +76,6 @@ class Spawned:
         return True
 
     def _listen(self, seconds: float | None) -> bool:
-        import select  # commands only
 
         if self._said is None:
             poll = select.poll()
@@ -96,7 +91,6 @@ class Spawned:
 
 
 def _has_ended(pid: int) -> bool:
-    import select  # commands only
 
     if sys.platform != "linux":
         return False
@@ -205,7 +199,6 @@ class Channel:
 
     def new_socket(self, family: int, kind: int, port: int = 0) -> "socket.socket":
         """A socket in the network of this cell; with a port it is bound to that on loopback, and listens. OSError."""
-        import socket  # few sessions need one
 
         with self._lock:
             self._ask([b"socket", *(b"%d" % number for number in (family, kind, port))], ())
@@ -307,7 +300,6 @@ def cell(kind: CellKind) -> Channel:
 
 
 def _new_cell(kind: CellKind) -> Channel:
-    import socket  # commands only
 
     if _state.socket is None:
         _start()
@@ -330,8 +322,6 @@ def _new_cell(kind: CellKind) -> Channel:
 
 
 def _start() -> None:
-    import socket  # commands only
-    from subprocess import DEVNULL, Popen  # the same
 
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
@@ -385,8 +375,6 @@ def close() -> None:
     with _state.lock:
         process = _state.let_go()
     if process is not None:
-        from subprocess import TimeoutExpired  # it was loaded with the spawner
-
         try:
             process.wait(_END_SECONDS)  # its socket is closed, which ends it
         except TimeoutExpired:

@@ -6,6 +6,7 @@ right.
 
 import os
 import re
+import sys
 import types
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -576,7 +577,6 @@ def decode_settings(raw: bytes, path: str) -> Settings:
 
 def managed_path() -> str:
     """The settings file of whoever runs the machine."""
-    import sys  # only for this
 
     folder = "/Library/Application Support/ferrule" if sys.platform == "darwin" else "/etc/ferrule"
     return os.path.join(folder, "settings.toml")

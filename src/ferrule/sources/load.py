@@ -27,9 +27,11 @@ from ferrule.registry.search import SERVER_CHARS
 from ferrule.services import Services
 from ferrule.session_policy import SessionPolicy
 from ferrule.settings import Mcp, Settings, settings_path
+from ferrule.sources.custom import ProgramAnswers, load, user_folders
 from ferrule.sources.mcp.config import Configured, exist, read_servers
 from ferrule.sources.mcp.connection import Opening
 from ferrule.sources.mcp.servers import Servers
+from ferrule.sources.toolbox import Box, Toolbox, folders
 from ferrule.system.environment import apart, left_out
 from ferrule.system.tree import Roster
 from ferrule.tools import LIST_RESOURCES, LIST_TEMPLATES, READ_RESOURCE, SKILL
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from ferrule.sources import SourceTools
     from ferrule.sources.mcp import ServerState
     from ferrule.sources.mcp.approval import Approval
-    from ferrule.sources.toolbox import Box, ToolboxEntry
+    from ferrule.sources.toolbox import ToolboxEntry
 
 
 class SourceContext(NamedTuple):
@@ -214,7 +216,6 @@ class SourceLoader:
         usual = [os.path.join(os.path.dirname(settings_path()), "tools"), *self._project(TOOLS)]
         if not packages and not settings.tools.folders and not any(map(os.path.isdir, usual)):
             return
-        from ferrule.sources.custom import ProgramAnswers, load, user_folders
 
         brought = await load(
             packages=packages,
@@ -238,7 +239,6 @@ class SourceLoader:
     async def _toolbox(self) -> None:
         if "toolbox" in self._loaded:
             return
-        from ferrule.sources.toolbox import folders  # only paths
 
         places = folders(
             self.around.settings.tools,
@@ -254,8 +254,6 @@ class SourceLoader:
         self._loaded.add("toolbox")
 
     async def _boxes(self, boxes: "Sequence[Box]") -> "SourceTools":
-        from ferrule.sources.custom import ProgramAnswers
-        from ferrule.sources.toolbox import Toolbox  # for whoever has one
 
         around = self.around
         toolbox = Toolbox(
@@ -275,7 +273,6 @@ class SourceLoader:
 
     async def bring_toolbox(self, folder: str) -> tuple[str, ...]:
         """Bring the toolbox of a skill; the names of its tools."""
-        from ferrule.sources.toolbox import Box
 
         is_projects = any(within(os.path.realpath(folder), root.path) for root in self.around.jail.roots)
         return self._take(f"skill {folder}", await self._boxes([Box(folder, "project" if is_projects else "user")]))
@@ -338,7 +335,6 @@ class SourceLoader:
 
     def _offer_skills(self, *, prompts: bool = True) -> None:
         """`prompts`: are those of servers counted? Then their configuration is read."""
-        from ferrule.tools.skills import Skills  # for whoever shows a model its tools
 
         self._counts_prompts = prompts
         try:

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import signal
+import struct
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from subprocess import DEVNULL, STDOUT, Popen, TimeoutExpired
@@ -388,7 +389,6 @@ class _Files:
 
     def _open_terminal(self) -> None:
         import fcntl  # terminals are not on Windows, and few commands want one
-        import struct
         import termios
 
         near, far = os.openpty()

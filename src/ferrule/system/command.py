@@ -6,6 +6,7 @@ A command is ended with SIGTERM first and SIGKILL after that, at the latest when
 """
 
 import asyncio
+import atexit
 import errno
 import os
 import signal
@@ -52,8 +53,6 @@ def register(running: Closable) -> None:
     """It is closed when this process ends, should nobody have done it by then."""
     _living.add(running)
     if not _registered:
-        import atexit  # a process that starts nothing leaves nothing
-
         atexit.register(_close_all)
         _registered.append(True)
 

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
@@ -175,7 +176,6 @@ async def pipe(
 
     Raises: FileNotFoundError, NotADirectoryError, PermissionError or another OSError when it cannot start.
     """
-    import tempfile  # only filters need it
 
     tree = ProcessTree()
     token = ""

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -521,7 +522,6 @@ def _tree(entry: RosterEntry) -> ProcessTree:
 
 def _is_marked(pid: int, mark: str) -> bool:
     """Where nothing tells when a process began: does it lead its group, with the mark in its environment?"""
-    import subprocess  # where there is no /proc, and only after an engine was killed
 
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         if pid > 1 and os.getpgid(pid) == os.getsid(pid) == pid:

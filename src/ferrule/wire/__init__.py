@@ -1,6 +1,7 @@
 """Define the API-neutral turns of all wire formats, load a wire by name, and check values that came over one."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from types import ModuleType
 from typing import Any, Literal
 
@@ -265,7 +266,6 @@ def load_wire(name: str) -> ModuleType:
     """The module of a format. All model formats offer the same functions."""
     if name not in WIRES:
         raise ConfigError(f"No wire format is called {name!r}. There are: {', '.join(WIRES)}.")
-    from importlib import import_module  # only who speaks to a model pays for it
 
     return import_module(WIRES[name])
 

@@ -11,6 +11,7 @@ the id, and an id that the API itself gave comes back to it as it was.
 
 import base64
 import hashlib
+import json
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -52,8 +53,6 @@ def json_text(value: Any) -> str:
     try:
         return msgspec.json.encode(value).decode()
     except UnicodeEncodeError:
-        import json  # lone surrogates can only be written with escapes, and only the standard library does that
-
         return json.dumps(value, separators=(",", ":"))
 
 

@@ -123,7 +123,7 @@ async def test_what_somebody_else_changed_meanwhile_is_not_taken_for_ours(tmp_pa
 
 def test_talking_loads_nothing_of_the_screen_before_it_is_needed():
     code = (
-        "import sys, ferrule.cli.talk.start;"
+        "import sys, ferrule.cli.talk.command;"
         " print([name for name in ('rich', 'prompt_toolkit') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ}, check=True)

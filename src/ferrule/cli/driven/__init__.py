@@ -16,6 +16,8 @@ from ferrule.core.services import Subagents
 from ferrule.hooks import EVENTS, Function, Hook
 from ferrule.models import ModelError
 from ferrule.permissions import parse_mode
+from ferrule.system.tasks import Tasks
+from ferrule.tools.agents.kinds import AgentFiles, AgentKinds
 from ferrule.tools.skills import Skills
 
 if TYPE_CHECKING:
@@ -151,10 +153,6 @@ def skills_of(session: "Session") -> "list[Skill]":
 
 def agents_of(session: "Session") -> list[tuple[str, str]]:
     """The kinds of agents, each with what it is for."""
-    from ferrule.tools.agents.kinds import (
-        AgentFiles,
-        AgentKinds,  # the same
-    )
 
     kinds = AgentKinds(session.engine.need(AgentFiles))
     return [(name, kinds.get(name).description) for name in kinds.names()]
@@ -327,7 +325,6 @@ class Control:
 
     async def _stop_task(self, request: Mapping[str, Any]) -> None:
         """Stop a subagent or a command that runs in the background."""
-        from ferrule.system.tasks import Tasks
 
         name, engine = str(request.get("task_id")), self._session.engine
         if await engine.need(Subagents).stop(name) is not None:

@@ -20,10 +20,12 @@ from ferrule.cli.talk import commands, own_commands
 from ferrule.cli.talk import own_commands as bang
 from ferrule.cli.talk.commands import Leave, Next, SessionRestart
 from ferrule.cli.talk.events import ChatTranscript, FullOutput, Piece, Prose, TerminalPicture, dollars, tokens
+from ferrule.cli.talk.markdown import Drawer
 from ferrule.cli.talk.screen import TalkFrontend, pager
 from ferrule.cli.talk.status import MOST_COLUMNS, OPENING, Beside, Live, Tally, home_short, status, tail
 from ferrule.cli.talk.text import PLAIN, Line, Theme, find_theme, last_theme, line, rows_of, sentence, wide, wrap_text
 from ferrule.cli.tasks import describe_running, left_running
+from ferrule.core import __version__
 from ferrule.core.content import Image
 from ferrule.core.errors import FerruleError
 from ferrule.core.services import Planning
@@ -32,7 +34,6 @@ from ferrule.models.catalog import about
 from ferrule.tools.skills import Skills
 
 if TYPE_CHECKING:
-    from ferrule.cli.talk.markdown import Drawer
     from ferrule.files.journal import JournalEntry
     from ferrule.models import Prices
     from ferrule.output.store import Stored
@@ -249,7 +250,6 @@ class Chat:
 
     @cached_property
     def _drawer(self) -> "Drawer":
-        from ferrule.cli.talk.markdown import Drawer  # which takes as long to load as the prompt does without it
 
         return Drawer(colour=self.front.colour, steer=self.front.steer)
 
@@ -313,8 +313,6 @@ class Chat:
     def _greet(self) -> None:
         agent, engine, was = self.session.agent, self.session.engine, self._was
         if not self._thread:
-            from ferrule.core import __version__
-
             head = [line(("bold", "Ferrule "), ("dim", __version__), ("dim", " · "), agent.model.name)]
             if why := self._why_model():
                 head.append(line(("dim", why)))

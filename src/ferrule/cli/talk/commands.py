@@ -16,9 +16,11 @@ from ferrule.checkpoints.undo import command_words, entry_words, files_of, names
 from ferrule.cli.rewind import MOST_PROMPTS, RewindPoint, describe_rewind, list_points, preview_rewind, preview_rows
 from ferrule.cli.talk.text import BLANK, NAMES, THEMES, diff_lines, line, remember_theme, sentence, whole_rows
 from ferrule.cli.talk.text import NAMES as THEME_NAMES
+from ferrule.cli.undo import did, diffs
 from ferrule.core.errors import ConfigError, FerruleError, ToolFailure, near
 from ferrule.core.services import Planning
 from ferrule.dialects import FAMILIES
+from ferrule.files import search
 from ferrule.files.diff import diff as diff_diff
 from ferrule.files.journal import DamagedError, FileChange, Journal, JournalEntry, Node, NodeChange
 from ferrule.files.ledger import fingerprint
@@ -365,7 +367,6 @@ async def redo(chat: "Chat", rest: str) -> Next:
 
 
 async def _step(chat: "Chat", rest: str, which: str) -> Next:
-    from ferrule.cli.undo import did, diffs  # for who steps back
 
     engine = chat.session.engine
     path = rest or None
@@ -467,7 +468,6 @@ async def theme(chat: "Chat", rest: str) -> Next:
 
 async def files(root: str) -> list[str]:
     """The files of the workspace that git would see, for completion; none where ripgrep cannot be run."""
-    from ferrule.files import search  # for who completes
 
     program = await asyncio.to_thread(search.find_rg, outside=(root,))
     if program is None:

@@ -20,6 +20,8 @@ from ferrule.core import call as calls
 from ferrule.core.call import Done, FileEdit, Reply, TodoItem
 from ferrule.core.content import Image
 from ferrule.core.tool import Previewed
+from ferrule.files.diff import diff
+from ferrule.permissions.question import rows
 from ferrule.system.highlights import weight
 
 _COMMANDS = ("command", "cmd")
@@ -184,7 +186,6 @@ def render_changes(values: Mapping[str, Any], done: Done, cwd: str) -> list[str]
 
 
 def _render_edits(edits: Sequence[FileEdit], cwd: str) -> list[str]:
-    from ferrule.permissions.question import rows
 
     files = tuple(Previewed(edit.path, _raw(edit.old), _raw(edit.new)) for edit in edits)
     return list(rows(files, lambda path: _near(path, cwd)))
@@ -212,7 +213,6 @@ _SECTIONS = ("Add File", "Update File", "Delete File", "Move to")
 
 def _side_by_side(before: str, after: str) -> list[str]:
     """Only the rows that differ, with one around them: an old text often repeats much to be found."""
-    from ferrule.files.diff import diff  # for edits
 
     rows = diff("x", before + "\n", after + "\n").split("\n")
     return [row for row in rows[3:] if row and not row.startswith("@@")]

@@ -19,17 +19,22 @@ from ferrule.cli.talk.events import seconds, tokens
 from ferrule.cli.talk.picker import PickerRow, Scope
 from ferrule.cli.talk.status import home_short
 from ferrule.cli.talk.text import BLANK, Line, cut, line, sentence, wide
+from ferrule.cli.threads import export_form, render_export, write_export
 from ferrule.core.errors import ConfigError, FerruleError, ToolFailure, near
 from ferrule.core.services import Subagents, Worked
 from ferrule.models import ModelError
 from ferrule.models.catalog import CATALOG, SHORT, about
 from ferrule.models.hosts import Host, find_host, host_names, models_here, stored_key
+from ferrule.models.http import HttpModel
 from ferrule.permissions.ask import visible
 from ferrule.sandbox.confinement import Confinement
 from ferrule.system.proc import find_listeners
+from ferrule.system.sqlite import UnusableError
 from ferrule.system.tasks import Task, Tasks
+from ferrule.tools.agents.kinds import BUILT_IN, AgentFiles, AgentKinds
 from ferrule.tools.skills import Skills
 from ferrule.tools.threads import Item, Thread, ThreadMetadata, count_noun, parse_thread_id, when
+from ferrule.tools.threads.store import ThreadStore
 from ferrule.tools.todos import Todos, todo_lines
 
 if TYPE_CHECKING:
@@ -40,7 +45,6 @@ if TYPE_CHECKING:
     from ferrule.settings import Models
     from ferrule.sources.mcp import ServerState
     from ferrule.sources.mcp.servers import McpTool, Servers
-    from ferrule.tools.threads.store import ThreadStore
 
 
 _CONNECT = "connect"
@@ -182,7 +186,6 @@ async def _connect(chat: "Chat", servers: "Servers", name: str) -> None:
 
 async def agents(chat: "Chat", _: str) -> Next:
     """The kinds of subagents: what each is for, which model runs it, where it was found."""
-    from ferrule.tools.agents.kinds import BUILT_IN, AgentFiles, AgentKinds
 
     session = chat.session
     files: AgentFiles | None = None
@@ -542,7 +545,6 @@ _LOCAL = frozenset({"ollama", "llamacpp", "vllm", "lmstudio", "local"})
 
 async def _list_host_models(host: Host, settings: "Models") -> list[str]:
     """What a host says that it has; nothing where it does not answer in time."""
-    from ferrule.models.http import HttpModel  # for who asks hosts
 
     model = HttpModel(host, "", about("", {}), settings)
     try:
@@ -683,8 +685,6 @@ def _thread_line(about: ThreadMetadata) -> Line:
 
 async def _ask_store(ask: "Callable[[ThreadStore], Sequence[T]]", chat: "Chat") -> "Sequence[T]":
     """What the store of conversations has. Raises `FerruleError` if it cannot be used."""
-    from ferrule.system.sqlite import UnusableError  # loads SQLite
-    from ferrule.tools.threads.store import ThreadStore
 
     store = chat.session.engine.need(ThreadStore)
     await chat.session.agent.talk.flush()  # what was said here last is in it too
@@ -721,7 +721,6 @@ async def rename(chat: "Chat", rest: str) -> Next:
 
 async def export(chat: "Chat", rest: str) -> Next:
     """Write this conversation into a file: Markdown, or JSON by the ending of its name."""
-    from ferrule.cli.threads import export_form, render_export, write_export  # for who takes one away
 
     agent, folder = chat.session.agent, chat.session.engine.jail.folder
     if not agent.turns and not agent.talk.past.number:

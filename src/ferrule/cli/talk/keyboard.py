@@ -23,6 +23,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
 
+from ferrule.cli.prompts import edit, editor
 from ferrule.cli.talk.picker import Picker, PickerRow, Scope
 from ferrule.cli.talk.screen import TWICE_SECONDS, ChatScreen
 from ferrule.cli.talk.text import BLANK, line, visible_rows, wrap_text
@@ -465,7 +466,6 @@ class Keyboard(ChatScreen):
             self.refresh()
 
     async def edit(self, text: str, suffix: str) -> str | None:
-        from ferrule.cli.prompts import edit, editor  # for who edits
 
         if command := editor():
             try:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+from ferrule.cli.prompts import edit, editor, piece
 from ferrule.cli.talk.picker import PickerRow, Scope, pick_by_number
 from ferrule.cli.talk.screen import TWICE_SECONDS
 from ferrule.cli.talk.text import BLANK, PLAIN, Line, Spaced, harmless, paint_lines, sentence, wrap_lines
@@ -82,8 +83,8 @@ class Plain:
         self._left.set()
 
     async def page(self, pieces: Iterable[str]) -> None:
-        for piece in pieces:
-            self.print(piece)
+        for part in pieces:
+            self.print(part)
 
     def put_back(self, text: str, about: str = "Not sent") -> None:
         """There is no input to put it into."""
@@ -117,7 +118,6 @@ class Plain:
 
     async def edit(self, text: str, suffix: str) -> str | None:
         """In an editor; where there is none, nothing can be changed here but a line that is typed anew."""
-        from ferrule.cli.prompts import edit, editor  # for who edits
 
         command = editor()
         if not command:
@@ -180,7 +180,6 @@ class Plain:
             self._wanted.set_result(None)
 
     async def _read(self) -> None:
-        from ferrule.cli.prompts import piece  # which reads a descriptor while the loop goes on
 
         while raw := await piece(sys.stdin.fileno()):
             *lines, self._rest = (self._rest + raw).split(b"\n")

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from ferrule.agent.session import Session
 from ferrule.cli.options import take_limits
 from ferrule.cli.session_flags import FITTING, FLAGS, Fitting, SessionFlags
 from ferrule.core.errors import ConfigError
+from ferrule.models.catalog import WHY, last_model
 from ferrule.permissions.ask import YES, Answer, Nobody, Question, visible
+from ferrule.permissions.shell.started import commands
 from ferrule.permissions.trust import (
     PROJECT_FILES,
     SERVERS,
@@ -23,6 +26,7 @@ from ferrule.permissions.trust import (
     TOOLBOXES,
     RuleContext,
     StateFile,
+    Trust,
     code_files,
     is_any,
     load_layers,
@@ -34,11 +38,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from ferrule.agent import AgentEvent
-    from ferrule.agent.session import Session
     from ferrule.cli.talk.commands import SessionRestart
     from ferrule.cli.talk.screen import TalkFrontend
     from ferrule.permissions.ask import Asker
-    from ferrule.permissions.trust import ProjectSnapshot, Trust
+    from ferrule.permissions.trust import ProjectSnapshot
 
 
 async def start(wishes: dict[str, Any], resume: str, record: str, first: str | None) -> int:
@@ -81,15 +84,12 @@ class _SessionOpener:
         # Without any of them, an open session is let alone: the first paint waits for it.
         self._fitting = Fitting(**said) if any(value not in ((), "", None) for value in said.values()) else None
         if not self._wishes["model"] and not self._flags.model:
-            from ferrule.models.catalog import last_model
-
             self.remembered = last_model(load_settings().models) or ""
 
     @contextlib.asynccontextmanager
     async def __call__(
         self, wanted: "SessionRestart", tell: "Callable[[AgentEvent], None]"
     ) -> "AsyncIterator[Session]":
-        from ferrule.agent.session import Session
 
         self._count += 1
         is_first = self._count == 1
@@ -122,8 +122,6 @@ class _SessionOpener:
         )
         async with session:
             if self.remembered and is_first:
-                from ferrule.models.catalog import WHY
-
                 session.why_model = WHY
             self._flags.give(session)
             if self._fitting is not None:
@@ -226,7 +224,6 @@ class TrustItem(NamedTuple):
 
 def kinds(folder: str, state: str) -> tuple[TrustKind, TrustKind]:
     """Both kinds of the files of a project."""
-    from ferrule.permissions.trust import Trust  # for projects that have any
 
     return (
         TrustKind(Trust(state), project_files(folder), "rules, settings and hooks"),
@@ -334,7 +331,6 @@ def _name(path: str, folder: str) -> str:
 
 
 def _hooks(settings: Mapping[str, bytes]) -> Iterator[TrustItem]:
-    from ferrule.permissions.shell.started import commands  # for projects with settings
 
     for path, raw in settings.items():
         hooks = _parse_file(path, raw).get("hooks")

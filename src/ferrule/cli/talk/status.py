@@ -24,6 +24,7 @@ from ferrule.core.call import ToolsChanged
 from ferrule.core.content import Document, Image, Text
 from ferrule.flow import CHANGED_COMMAND
 from ferrule.models import Prices
+from ferrule.sandbox.confinement import Confinement
 from ferrule.system.tasks import Tasks
 from ferrule.wire import Part, Result, Thinking, Turn, Usage, Use
 
@@ -88,7 +89,6 @@ class Beside:
         return self._ports
 
     async def _look(self, engine: Any) -> None:
-        from ferrule.sandbox.confinement import Confinement  # loaded with the first command
 
         try:
             found = await asyncio.to_thread(engine.need(Confinement).ports)

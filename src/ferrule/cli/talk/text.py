@@ -16,6 +16,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
@@ -26,6 +27,7 @@ from prompt_toolkit.utils import get_cwidth
 
 from ferrule.core.content import Image
 from ferrule.core.errors import ConfigError
+from ferrule.documents import BadPicture, kind, size
 from ferrule.output import clean
 from ferrule.permissions.ask import visible
 from ferrule.permissions.trust import StateFile
@@ -176,7 +178,6 @@ def find_protocol(setting: str, environment: Mapping[str, str] = os.environ) -> 
 
 def picture(image: Image, protocol: str, columns: int) -> str:
     """The rows of a picture, with what draws it there; empty if it cannot be drawn."""
-    from ferrule.documents import BadPicture, kind, size  # for whoever has pictures
 
     if not protocol or image.url or not image.data or len(image.data) > _MOST_BYTES * 4 // 3:
         return ""
@@ -489,7 +490,6 @@ def _by_words(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
 
     Without any where they have little in common.
     """
-    from difflib import SequenceMatcher  # for edits
 
     sides = [(row[: _lead(row)], _words().findall(row[_lead(row) :][:_MOST_MARKED_CHARS])) for row in (old, new)]
     rests = [row[_lead(row) :][_MOST_MARKED_CHARS:] for row in (old, new)]

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.core.content import CommandResult, FolderTree, Matching, Picture, Planned
 from ferrule.core.errors import BadArguments
+from ferrule.core.services import LeftAgent, last_words
 from ferrule.core.tool import Middle, Values
 from ferrule.dialects import Dialect, rows
+from ferrule.dialects.outcome_words import message
 from ferrule.dialects.shared import (
     answers_by_id,
     explain_stop,
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
 
 def render_spawn(outcome: "Outcome") -> dict[str, str] | str:
     """Whom to wait for."""
-    from ferrule.core.services import LeftAgent  # for sessions with subagents
-    from ferrule.dialects.outcome_words import message
 
     if not isinstance(outcome, LeftAgent):
         return message(outcome)
@@ -78,7 +78,6 @@ def _current_status(worked: "Worked") -> dict[str, str] | str:
 
 def _final_status(worked: "Worked") -> dict[str, str] | str:
     """How it ended, with what it said."""
-    from ferrule.core.services import last_words  # for sessions with subagents
 
     if worked.status in {"running", "stopped"}:
         return "shutdown"

@@ -4,6 +4,7 @@ Arranged are lines, ignore files, searches and looks at running commands. The ta
 """
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 from ferrule.core.content import (
@@ -45,10 +46,11 @@ from ferrule.dialects.shared import (
     without,
 )
 from ferrule.tools.shell import Left, TaskList, TaskRead, TaskSeen
+from ferrule.tools.todos import TodoDeleted
 
 if TYPE_CHECKING:
     from ferrule.core.services import ServerResources, SkillLoaded
-    from ferrule.tools.todos import Todo, TodoCreated, TodoDeleted, TodoListed, TodoSeen, TodoUpdated
+    from ferrule.tools.todos import Todo, TodoCreated, TodoListed, TodoSeen, TodoUpdated
 
 
 _STEP = {"description": "text", "status": "status"}
@@ -142,7 +144,6 @@ def addresses(values: Values) -> Values:
     """The addresses in a prompt; what stands around them is what is asked about them."""
     if "prompt" not in values or "url" in values:
         return values
-    import re  # for sessions that look at the web
 
     text = str(values["prompt"])
     found = dict.fromkeys(_without_end(one) for one in re.findall(r"(?i)https?://[^\s<>\"'`|\\^{}]{1,8192}", text))
@@ -368,7 +369,6 @@ def render_created_todo(outcome: "TodoCreated") -> str:
 
 
 def render_updated_todo(outcome: "TodoUpdated | TodoDeleted") -> str:
-    from ferrule.tools.todos import TodoDeleted  # for sessions that keep a list
 
     todo = outcome.todo
     if isinstance(outcome, TodoDeleted):

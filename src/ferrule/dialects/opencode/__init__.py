@@ -4,8 +4,10 @@ import os
 from typing import TYPE_CHECKING
 
 from ferrule.core.content import CommandResult, Created, Edited, Hits, Matching, PathPage, Planned
+from ferrule.core.services import DelegateOutcome
 from ferrule.core.tool import LineLimit, Values
 from ferrule.dialects import Dialect, rows
+from ferrule.dialects.outcome_words import message
 from ferrule.dialects.shared import (
     LIMIT_BYTES,
     about_code,
@@ -99,8 +101,6 @@ def skill(outcome: "SkillLoaded") -> str:
 
 def task(outcome: "Outcome") -> str:
     """The id, and the last message between tags."""
-    from ferrule.core.services import DelegateOutcome  # for sessions with subagents
-    from ferrule.dialects.outcome_words import message
 
     if not isinstance(outcome, DelegateOutcome):
         return message(outcome)

@@ -7,6 +7,7 @@ narrowly.
 import json
 import os
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -419,7 +420,6 @@ def read_wayland(given: str | Mapping[str, Any], *, source: str, layer: Layer) -
 
 
 def _parse(text: str, source: str) -> Mapping[str, Any]:
-    import tomllib  # for whoever has such a file
 
     if len(text) > _LENGTH:
         raise ConfigError(f"{source} is longer than {_LENGTH} characters; that is too much for rules.")

@@ -12,11 +12,13 @@ the usual port or a non-ASCII name in the rule itself.
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 from urllib.parse import unquote
 
 from ferrule.permissions.rules import Always, Rule, Subject, Wildcard
 from ferrule.permissions.rules.pattern import RulePattern, read
+from ferrule.sandbox.web_address import WebError, parse_url
 from ferrule.tools import facts_of
 
 _ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
@@ -177,7 +179,6 @@ def _number(part: str) -> int:
 
 
 def _six(host: str) -> str:
-    from ipaddress import AddressValueError, IPv6Address  # only such addresses pay for it
 
     inner = host
     if host.startswith("["):
@@ -215,10 +216,6 @@ def is_address(value: str) -> bool:
 
 def normalize_address(value: str) -> str:
     """The address that is connected to; empty where none would be."""
-    from ferrule.sandbox.web_address import (
-        WebError,
-        parse_url,  # for rules about the web
-    )
 
     try:
         return str(parse_url(value.strip()))

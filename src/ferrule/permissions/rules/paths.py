@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Literal, NamedTuple
+from unicodedata import normalize
 
 from ferrule.core.tool import RuleGroup
 from ferrule.files.globs import BadGlob, escape, expand, matcher
@@ -257,7 +258,6 @@ def _within(path: str, folder: str) -> bool:
 def _normalize_unicode(text: str) -> str:
     if text.isascii():
         return text
-    from unicodedata import normalize  # only names that are not ASCII pay for it
 
     return normalize("NFC", text)
 

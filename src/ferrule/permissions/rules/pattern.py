@@ -7,6 +7,7 @@ If a match is not decided in time, it counts against the call: a rule that allow
 rule does.
 """
 
+import importlib
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -381,7 +382,6 @@ def _search(written: str, home: str, text: str, *, otherwise: bool) -> bool:
 @lru_cache(maxsize=1024)
 def _compile(text: str, home: str) -> tuple[_Compiled, bool]:
     """The expression in our engine's words, and whether it negates."""
-    import importlib  # only rules with expressions need it, and the package has no types
 
     regex: Any = importlib.import_module("regex")
     split = _split(text)

@@ -14,6 +14,9 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
+import tree_sitter
+import tree_sitter_bash
+
 from ferrule.system.environment import is_telling
 
 if TYPE_CHECKING:
@@ -808,15 +811,12 @@ _WIDE_IN_BRACE = re.compile(rb"(\{[0-9]*(?:\.\.[0-9]*)?)([\xc4-\xf4][\x80-\xbf]+
 @cache
 def _language() -> "Language":
     # Loading the grammar is for the first command line to pay.
-    import tree_sitter
-    import tree_sitter_bash
 
     return tree_sitter.Language(tree_sitter_bash.language())
 
 
 def tree(source: bytes) -> "Node":
     """Return the root of the line's tree; its offsets are those of `source`, which is UTF-8."""
-    import tree_sitter
 
     return tree_sitter.Parser(_language()).parse(_WIDE_IN_BRACE.sub(_narrow, source)).root_node
 

@@ -23,6 +23,7 @@ from ferrule.permissions.shell.form import (
 )
 from ferrule.permissions.shell.line import GIVEN, Word
 from ferrule.permissions.shell.scripts import secrets_named
+from ferrule.permissions.shell.tables import NEVER, rows
 
 
 class CommandFinding(NamedTuple):
@@ -154,7 +155,6 @@ _SAY_OTHERWISE = frozenset(
 @cache
 def table() -> Mapping[str, Form]:
     """Every row; read at the first use, because the start of the program does not need them."""
-    from ferrule.permissions.shell.tables import rows
 
     return rows()
 
@@ -175,7 +175,6 @@ def examine(words: Sequence[Word], *, cwd: str | None) -> CommandFinding:
             return CommandFinding(known=True, harmless=True, doubt="", program=name)
         ran = _module(name, rest, cwd) if name in _PYTHONS else None
         return ran or _examine_row(name, rest, cwd)._replace(program=name)
-    from ferrule.permissions.shell.tables import NEVER
 
     if name in NEVER:
         return _unknown(f"{name} {NEVER[name]}", name)

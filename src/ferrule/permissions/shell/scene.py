@@ -1,9 +1,11 @@
 """Where a command line would run, and what is off limits there: all that judging it needs to know of the machine."""
 
 import functools
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ferrule.core.access import within
@@ -174,7 +176,6 @@ def _ends(globs: Iterable[str]) -> list[str]:
 
 
 def _any(patterns: Sequence[str], path: str) -> bool:
-    from fnmatch import fnmatchcase  # for searches alone
 
     return any(fnmatchcase(path.lower(), pattern) for pattern in patterns)
 
@@ -260,7 +261,6 @@ def _into(cwd: str | None, folder: str, source: str) -> Iterator[PathAccess]:
 def expand_glob(cwd: str | None, pattern: str, *, hidden: bool = True) -> list[str]:
     """What a glob finds there now, not more than a thousand names and one."""
     import glob  # only commands with globs need it
-    import itertools
 
     if cwd is None:
         return []

@@ -8,6 +8,7 @@ import functools
 import itertools
 import re
 from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
 
 from ferrule.files.globs import BadGlob, expand
 from ferrule.files.guard import SECRET, kind_of
@@ -283,7 +284,6 @@ def secrets_named(globs: Iterable[str]) -> tuple[str, ...]:
 
     One such as `*.json` names none; whether there are secret files that it fits, the folder tells.
     """
-    from fnmatch import fnmatchcase  # for searches alone
 
     ends = [one.lower().rstrip("/").rpartition("/")[2] for glob in globs for one in _alternatives(glob)]
     telling = [end for end in ends if re.sub(r"[*?]|\[[^]]*\]", "", end) not in _COMMON]

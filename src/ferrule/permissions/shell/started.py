@@ -11,6 +11,8 @@ settings finds the scripts that they name.
 
 import os
 import re
+import shlex
+import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -26,6 +28,7 @@ from ferrule.permissions.shell.nested import SHELLS, runs_another
 from ferrule.permissions.shell.parse import parse
 from ferrule.permissions.shell.programs import CommandFinding, examine, table
 from ferrule.permissions.shell.scene import harmless_assignment
+from ferrule.permissions.shell.tables import NEVER
 from ferrule.system.environment import is_reachable_in
 from ferrule.system.folder import READ_NO_LINK, read_regular
 
@@ -90,7 +93,6 @@ def commands(value: Any, depth: int = _DEPTH) -> Iterator[str]:
 
 def _words(command: str) -> list[str]:
     """What may be a path in it: the words as a shell divides them, and what is between quotes and signs."""
-    import shlex  # for projects with hooks
 
     line = re.sub(_HERE, ".", command)
     try:
@@ -255,7 +257,6 @@ class _ProgramSearch:
 
     def _program(self, name: str, simple: Simple, rest: Sequence[Word], here: str, *, is_own: bool) -> None:
         """A program from outside the workspace; `is_own`: it is one of the user's, named by its path."""
-        from ferrule.permissions.shell.tables import NEVER  # for projects with hooks
 
         if name in _projects():
             self.doubt(f"{name} runs code of the project")
@@ -410,7 +411,6 @@ def _is_own(*paths: str) -> bool:
 
 def _explain_choice(name: str) -> str:
     """Why a file of the folder could choose another program than the one that is meant."""
-    import shutil  # for projects with hooks
 
     found = shutil.which(name) or ""
     is_chosen = any(re.fullmatch(_CHOOSERS, path) for path in (found, os.path.realpath(found)))

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from ferrule import __version__
 from ferrule.core.call import Call, Done, EventStream, Progress, Reply, ToolsChanged
 from ferrule.core.errors import ConfigError, FerruleError, UnknownTool
 from ferrule.core.tool import AnyTool, copy_json
@@ -288,8 +289,6 @@ class Serving:
         from mcp.server.lowlevel import NotificationOptions, Server
         from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
         from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
-
-        from ferrule import __version__
 
         class Announcing(Server[Any]):
             """Says that its list of tools may change, on every transport; the one for HTTP cannot be told to."""

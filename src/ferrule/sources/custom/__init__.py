@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import os
 import re
+import shlex
 import stat
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -245,7 +246,6 @@ def tool_name(path: str) -> str:
 
 def split(text: str) -> list[str]:
     """The words of the arguments, quotes as in a shell; where those do not match, whatever is between blanks."""
-    import shlex  # for calls of programs
 
     try:
         return shlex.split(text)

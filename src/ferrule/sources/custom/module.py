@@ -15,8 +15,10 @@ if Lua runs out of memory outside of a protected call. Only texts go in and come
 holds only while the tool's own code runs.
 """
 
+import ast
 import contextlib
 import hashlib
+import importlib
 import inspect
 import io
 import json
@@ -25,6 +27,7 @@ import re
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from types import ModuleType
@@ -243,7 +246,6 @@ def load_module(path: str, source: bytes, *, may_be_other: bool = False) -> Sour
 
     `may_be_other`: is it nothing to speak of where the file is no tool at all?
     """
-    import ast  # for sessions with such tools
 
     digest = hashlib.sha256(path.encode(errors="surrogateescape") + b"\0" + source).hexdigest()
     module = ModuleType(f"_ferrule_tools_{digest[:16]}")
@@ -330,8 +332,6 @@ def reason(error: BaseException) -> str:
     if isinstance(error, ValueError) and type(error) is ValueError and error.args and isinstance(error.args[0], str):
         text = error.args[0]
     else:
-        import traceback  # only for what is broken; it can also tell of errors that cannot tell of themselves
-
         text = traceback.format_exception_only(type(error), error)[-1]
         if isinstance(error, SyntaxError) and error.lineno:
             text = f"{text.strip()} (line {error.lineno})"
@@ -376,7 +376,6 @@ def is_installed() -> bool:
 
 
 def _newest() -> Any:
-    import importlib  # 6 ms with lupa, for whoever has Lua tools
 
     try:
         return importlib.import_module("lupa.lua55")

@@ -14,7 +14,9 @@ There is one file for each server, read when it is first needed: the pins hold n
 
 import contextlib
 import hashlib
+import json
 import os
+import shlex
 import stat
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -26,7 +28,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.output import clean
 from ferrule.permissions.trust import StateFile
 from ferrule.sources.mcp import Layer, ListedPrompt, ListedTool, McpServerEntry, ServerListing
-from ferrule.sources.mcp.config import expand_variables, variables
+from ferrule.sources.mcp.config import expand_variables, start_folder, variables
 
 State = Literal["new", "approved", "changed"]
 FOREIGN = frozenset({"project", "skill"})
@@ -180,10 +182,8 @@ class ServerPins:
         return self._runs[key]
 
     def _find_scripts(self, server: McpServerEntry) -> list[str]:
-        import shlex  # for servers that are programs
 
         from ferrule.permissions.shell.started import look, rough
-        from ferrule.sources.mcp.config import start_folder
 
         try:
             meant = expand_variables(server, {"PWD": self._workspace, **os.environ})
@@ -352,7 +352,6 @@ class Difference(NamedTuple):
 
 def start_question(server: McpServerEntry, folder: str, *, is_changed: bool) -> Approval:
     """May the server be started at all?"""
-    import shlex  # only a question pays for it
 
     lines = [f"The MCP server {server.name} is configured in {server.source}."]
     if is_changed:
@@ -399,7 +398,6 @@ def tool_text(tool: ListedTool | None) -> str:
     """A tool's definition as a person reads it, whole."""
     if tool is None:
         return ""
-    import json  # only a question pays for it
 
     parts = [tool.words or "(no description)", json.dumps(tool.schema, indent=1, sort_keys=True, ensure_ascii=False)]
     if tool.hints or tool.title:

@@ -142,7 +142,6 @@ def _transport(reader: "_ServerEntry", command: str, url: str, said: str, *, abs
 def _restrict_permission(server: McpServerEntry, reader: "_ServerEntry") -> McpServerEntry:
     if server.layer not in _FOREIGN or server.permission != "allow":
         return server
-    import msgspec  # for projects that ask for too much
 
     reader.warn("only your own settings can allow its calls; permission is not used")
     return msgspec.structs.replace(server, permission="ask")

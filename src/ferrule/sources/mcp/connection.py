@@ -13,6 +13,7 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import quote
 
 from ferrule.arguments.schema import judge
 from ferrule.core.access import within
@@ -135,7 +136,6 @@ def make_roots_callback(folders: Sequence[str]) -> "Callable[[Any], Awaitable[Li
     """Tells a server which folders the session is about."""
 
     async def answer(context: Any) -> "ListRootsResult":  # noqa: ARG001 - the package's way to ask
-        from urllib.parse import quote
 
         import mcp_types as types  # as above
 

@@ -14,6 +14,7 @@ from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.permissions.rules import Wildcard
 from ferrule.sources.mcp import ListedPrompt, ListedTool, McpServerEntry, ServerListing
 from ferrule.sources.mcp.approval import (
+    Difference,
     KeptListings,
     Pin,
     PinnedTool,
@@ -22,14 +23,17 @@ from ferrule.sources.mcp.approval import (
     fingerprint,
     guidance_pin,
     prompt_pin,
+    prompt_text,
     start_question,
     tool_pin,
+    tool_text,
     tools_question,
 )
+from ferrule.sources.mcp.results import filter_listing
 
 if TYPE_CHECKING:
     from ferrule.core.services import Mixed
-    from ferrule.sources.mcp.approval import Approval, Approve, Difference
+    from ferrule.sources.mcp.approval import Approval, Approve
     from ferrule.sources.mcp.connection import McpConnection
 
 
@@ -379,7 +383,6 @@ class ListingComparison(NamedTuple):
 
     def differences(self) -> "list[Difference]":
         """The same in full, old beside new."""
-        from ferrule.sources.mcp.approval import Difference, prompt_text, tool_text  # only a question pays for it
 
         pin = self.pin or Pin("")
         tools, prompts = self.names()
@@ -447,7 +450,6 @@ def compare_listing(
     is_foreign: bool = False,
 ) -> ListingComparison:
     """What a server has just listed, looked at and compared. `wants` tells which tools are asked about."""
-    from ferrule.sources.mcp.results import filter_listing  # whoever starts a server pays for the validator
 
     new, out = filter_listing(raw)
     tools = {tool.name: tool_pin(tool) for tool in new.tools}

@@ -2,14 +2,17 @@
 
 import asyncio
 import contextlib
+import logging
 import math
 import os
 import sys
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from ferrule.core import __version__
 from ferrule.core.errors import ToolFailure
 from ferrule.sources.mcp import McpServerEntry
 from ferrule.sources.mcp.config import start_folder
@@ -167,8 +170,6 @@ class Keeper:
         from mcp_types import Implementation
         from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS  # loaded a moment ago
 
-        from ferrule.core import __version__
-
         assert self.transport is not None
         wants = self._wants
         deadline = self.began + wants.server.start_seconds
@@ -283,7 +284,6 @@ async def load_package() -> None:
     """Load the package, which takes a second, without holding up the event loop for so long."""
     if _LOADED:
         return
-    import threading
 
     loop = asyncio.get_running_loop()
     done: asyncio.Future[BaseException | None] = loop.create_future()
@@ -315,7 +315,6 @@ async def load_package() -> None:
 
 def _quiet() -> None:
     """The package logs what servers do wrong; without this, Python would print it in the middle of everything."""
-    import logging
 
     for name in ("mcp", "client", "httpx2"):
         logging.getLogger(name).addHandler(logging.NullHandler())

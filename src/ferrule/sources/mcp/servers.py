@@ -14,18 +14,26 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ferrule.core.access import Access
 from ferrule.core.errors import ConfigError, ToolFailure, near
-from ferrule.core.services import INSTRUCTIONS, Offered, ServerResource, ServerResources
+from ferrule.core.services import INSTRUCTIONS, Mixed, Offered, ServerResource, ServerResources
 from ferrule.core.tool import Context, Tool
 from ferrule.sources import SourceTools
-from ferrule.sources.mcp import PREFIX, Layer, ListedTool, McpServerEntry, full_names, server_of, short_names
+from ferrule.sources.mcp import (
+    PREFIX,
+    Layer,
+    ListedTool,
+    McpServerEntry,
+    OfferedPrompt,
+    ServerState,
+    full_names,
+    server_of,
+    short_names,
+)
 from ferrule.sources.mcp.approval import KeptListings, PinnedTool, ServerPins
 from ferrule.sources.mcp.config import Configured, expand_variables, find_rejection, skill_servers
 from ferrule.sources.mcp.held import Held, Look, McpSessionContext
 
 if TYPE_CHECKING:
-    from ferrule.core.services import Mixed
     from ferrule.core.tool import Args
-    from ferrule.sources.mcp import OfferedPrompt, ServerState
     from ferrule.sources.mcp.approval import Approve
     from ferrule.sources.mcp.config import Allowed
     from ferrule.sources.mcp.connection import McpConnection, Opening
@@ -279,7 +287,6 @@ class Servers(Offered):
         return [self._state(held) for held in self._held.values()]
 
     def _state(self, held: Held) -> "ServerState":
-        from ferrule.sources.mcp import ServerState  # for people
 
         server, look = held.server, held.look()
         state: str = look.state
@@ -312,7 +319,6 @@ class Servers(Offered):
 
     def prompts(self) -> "tuple[OfferedPrompt, ...]":
         """The prompts that are known now; nothing is started."""
-        from ferrule.sources.mcp import OfferedPrompt  # for sessions that have any skills
 
         return tuple(
             OfferedPrompt(name, one.name, one.words, one.arguments)
@@ -347,7 +353,6 @@ class Servers(Offered):
         return await (await held.connection()).read(uri)
 
     def _instructions(self, server: str) -> "Mixed":
-        from ferrule.core.services import Mixed  # for whoever asks for them
 
         words = self._lookup_server(server).guidance()
         if not words:

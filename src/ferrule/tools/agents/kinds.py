@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from ferrule.core.access import within
-from ferrule.core.errors import ToolFailure
+from ferrule.core.errors import ToolFailure, near
 from ferrule.core.services import Subagent
 from ferrule.core.tool import Context
 from ferrule.files.guard import Guard
@@ -499,7 +499,6 @@ def prompt(file: str) -> str:
 
 
 def _unknown(name: str, known: Iterable[str]) -> ToolFailure:
-    from ferrule.core.errors import near  # only a mistake pays for it
 
     names = list(known)
     meant = near(name[:100], names, most=2)

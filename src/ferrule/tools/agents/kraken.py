@@ -19,6 +19,7 @@ from ferrule.core.access import Access
 from ferrule.core.errors import BadArguments, Denied, FerruleError, ToolFailure
 from ferrule.core.services import Job, Planning, Worked, subagents
 from ferrule.core.tool import CHANGES, Args, Context, Tool
+from ferrule.files.diff import changes
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.journal import Journal
@@ -346,7 +347,6 @@ def _build_outcome(
 
 
 def _file(path: str, before: bytes | None, after: bytes | None, said: str, ctx: Context) -> ReworkedFile:
-    from ferrule.files.diff import changes  # only a change pays for it
 
     summary = _short(said)
     shown = ctx.need(Jail).display_path(path)

@@ -11,6 +11,7 @@ the other, the outer one leaves the inner folder out.
 import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple, get_args
 
 from ferrule.core.access import within
@@ -415,7 +416,6 @@ def title(review: Review, root: str) -> str:
 
 def _match_names(only: Sequence[str], every: Sequence[Check], known: Known, reviews: Mapping[Review, str]) -> set[str]:
     """The names of the checks that are meant: by name, by a glob, or by kind."""
-    from fnmatch import fnmatchcase  # for calls that name some
 
     names: dict[str, tuple[str, ...]] = {one.name: (one.name,) for one in every}
     names |= {shown: (shown, one.name) for one, shown in reviews.items()}

@@ -24,10 +24,12 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ferrule.core.access import within
+from ferrule.files.frontmatter import front_matter
 from ferrule.settings import CheckCommand
 from ferrule.tools.checks import Check, CheckKind, ecosystems
 from ferrule.tools.checks.ecosystems import TABLES
@@ -209,7 +211,6 @@ def _just_rule(book: _Book, line: str) -> list[str]:
 
 def read_task(text: str) -> dict[str, TargetRecipe]:
     """The tasks of a Taskfile."""
-    from ferrule.files.frontmatter import front_matter  # it brings in the reader of YAML
 
     content = front_matter(f"---\n{text.removeprefix('---').lstrip()}\n---\n")
     if content.problem:  # it is long, or has anchors: what its tasks do is not known then, but they are
@@ -587,6 +588,5 @@ def _own(name: str, command: CheckCommand, root: str) -> Check | str:
 def _is_disabled(name: str, patterns: Sequence[str]) -> bool:
     if not patterns:
         return False
-    from fnmatch import fnmatchcase  # for whoever leaves some out
 
     return any(fnmatchcase(name, pattern) for pattern in patterns)

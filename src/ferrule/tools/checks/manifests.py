@@ -8,8 +8,10 @@ other.
 """
 
 import itertools
+import json
 import os
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -173,12 +175,9 @@ def _list_names(folder: str) -> tuple[frozenset[str], frozenset[str]]:
 def _content(name: str, raw: bytes) -> object:
     """Raises ValueError and RecursionError."""
     if name.endswith(".toml") or name == "Pipfile":
-        import tomllib  # only projects that have one
-
         return tomllib.loads(raw.decode())
     if name.endswith((".cfg", ".ini")) or name == ".flake8":
         return _sections(raw.decode(errors="replace"))
-    import json  # as above
 
     return json.loads(raw.decode("utf-8-sig"))
 

@@ -16,6 +16,7 @@ from ferrule.system.command import Finished
 from ferrule.system.environment import describe_limit, find
 from ferrule.system.threads import Threads
 from ferrule.tools.checks import Check, Checked, CheckRun, CheckWatch
+from ferrule.tools.checks.parse_output import problems
 from ferrule.tools.lsp import Problem
 from ferrule.tools.shell.command import CommandStart, begin
 
@@ -230,7 +231,6 @@ async def _parse_failure(ended: Checked, begun: CommandStart, finished: Finished
 
 
 def _problems(check: Check, text: str, root: str) -> tuple[Problem, ...]:
-    from ferrule.tools.checks.parse_output import problems  # for checks that fail
 
     return problems(check, text, root=root)
 

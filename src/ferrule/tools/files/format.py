@@ -7,9 +7,11 @@ and has ruff only for linting is formatted by black, and one with `[tool.ruff.fo
 `[tool.ruff]` it is ruff again.
 """
 
+import json
 import os
 import re
 import shlex
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -285,12 +287,8 @@ def _parse_config(file: str, raw: bytes) -> Mapping[str, Any]:
         return {}
     try:
         if file.endswith(".toml"):
-            import tomllib  # only projects that have one
-
             content: object = tomllib.loads(raw.decode())
         else:
-            import json  # as above
-
             content = json.loads(raw)
     except (ValueError, RecursionError):  # no such text, or nested to overflow the reader
         return {}

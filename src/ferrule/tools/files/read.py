@@ -16,11 +16,12 @@ from ferrule.core.content import (
     ReadDocument,
     Unread,
 )
-from ferrule.core.errors import BadArguments, ToolFailure
+from ferrule.core.errors import BadArguments, ToolFailure, near
 from ferrule.core.tool import READS, Args, Context, Tool
+from ferrule.documents import BadDocument, BadPages, BadPicture, fit, pages, ranges
 from ferrule.files.jail import Jail, JailPath
 from ferrule.files.ledger import Ledger
-from ferrule.files.text import WHOLE_BYTES, Binary, TooFarError, Window, window_in, window_of
+from ferrule.files.text import WHOLE_BYTES, Binary, TooFarError, Window, block, window_in, window_of
 from ferrule.system.folder import Folder, describe, is_regular, read_all
 from ferrule.system.threads import Threads
 
@@ -221,7 +222,6 @@ def _text(descriptor: int, path: str, size: int, args: ReadArgs, ctx: Context) -
 
 def _block(window: Window, raw: bytes, args: ReadArgs, ctx: Context) -> Window:
     """The block around the anchor, instead of the lines from the offset on."""
-    from ferrule.files.text import block  # for the one family that knows it
 
     if window.total == 0:
         return window
@@ -304,7 +304,6 @@ def _listing(folder: Folder, args: ReadArgs) -> FolderListing:
 
 def _suggestion(path: str) -> str:
     """Names near the missing one, from the nearest folder that exists."""
-    from ferrule.core.errors import near  # only a mistake pays for it
 
     folder, name = os.path.split(path)
     while not os.path.isdir(folder):
@@ -332,7 +331,6 @@ async def decode_content(
         return await _with_pictures(await ctx.need(Threads).run(_notebook, path, raw, wanted))
     if kind == "document":
         return await _document(path, raw, wanted, ctx)
-    from ferrule.documents import BadPicture, fit  # for images
 
     try:
         fitted = await fit(raw)
@@ -344,7 +342,6 @@ async def decode_content(
 
 
 async def _document(path: str, raw: bytes, wanted: "ReadArgs", ctx: Context) -> ReadDocument:
-    from ferrule.documents import BadDocument, BadPages, pages, ranges  # for documents
 
     try:
         found = await pages(raw, wanted.pages, images=wanted.page_images)
@@ -392,7 +389,6 @@ async def _with_pictures(notebook: Notebook) -> Notebook:
 
 
 async def _fit_output(output: CellOutput, room: int) -> CellOutput:
-    from ferrule.documents import BadPicture, fit  # for notebooks with pictures
 
     assert output.picture is not None
     why = "There is no room for another picture."

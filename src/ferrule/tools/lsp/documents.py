@@ -15,6 +15,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
+from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
 from ferrule.core.errors import ToolFailure
 from ferrule.files.guard import Guard
@@ -174,7 +175,6 @@ class Layout:
 
 def uri(path: str) -> str:
     """The address of an absolute path."""
-    from urllib.parse import quote_from_bytes  # for sessions that ask language servers
 
     if os.name == "nt":
         path = "/" + path.replace("\\", "/")
@@ -183,7 +183,6 @@ def uri(path: str) -> str:
 
 def path_of(address: str) -> str | None:
     """The path that an address leads to; None where it leads to no file of this machine."""
-    from urllib.parse import unquote_to_bytes, urlsplit  # as above
 
     try:
         split = urlsplit(address)

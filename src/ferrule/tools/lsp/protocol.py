@@ -6,6 +6,7 @@ sides may ask and answer, and many questions can be open at once. Ending the pro
 
 import asyncio
 import contextlib
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -144,7 +145,6 @@ def _decode(body: bytes) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError):
         if len(body) > _MENDED_BYTES:
             raise
-        import json  # for programs that cut texts in the middle of a character, and send the half of it
 
         text = json.dumps(json.loads(body.decode(errors="replace")), ensure_ascii=False)
         return msgspec.json.decode(text.encode(errors="replace"))

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from ferrule import documents as formats
 from ferrule.core.access import Access, within
 from ferrule.core.content import FileText, FolderTree, ListDirEntry, ManyFiles, PathPage, Picture
 from ferrule.core.errors import BadArguments, ToolFailure
@@ -471,7 +472,6 @@ async def _read(one: _Chosen, room: _Room, args: ReadManyArgs, ctx: Context) -> 
     content = await ctx.need(Threads).run(_content, one, room, args, ctx)
     if isinstance(content, FileText):
         return content
-    from ferrule import documents as formats  # only calls that name one pay for it
 
     try:
         fitted = await formats.fit(content)
@@ -510,7 +510,6 @@ def _special(one: _Chosen, head: bytes, descriptor: int) -> bytes | None:
     """The bytes of a picture; None for what may be a text."""
     if head.startswith(b"%PDF-"):
         raise _Skipped("a PDF; read it by itself")
-    from ferrule import documents as formats  # small, but not for every session
 
     if formats.kind(head) is None:
         return None

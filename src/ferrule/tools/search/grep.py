@@ -9,7 +9,7 @@ from typing import Literal, TypeVar
 
 from ferrule.core.access import Access
 from ferrule.core.content import Hit, Hits, Matching
-from ferrule.core.errors import BadArguments, ToolFailure
+from ferrule.core.errors import BadArguments, ToolFailure, near
 from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files import search
 from ferrule.files.globs import BadGlob, expand
@@ -273,7 +273,6 @@ def _bad_glob(args: GrepArgs) -> str:
 
 
 async def _unknown_kind(kind: str, ctx: Context) -> str:
-    from ferrule.core.errors import near  # only a mistake pays for it
 
     known = await search.kinds(rg(ctx))
     ending = "*." + kind.rpartition(".")[2]

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import shlex
 import time
 
 from ferrule.core.access import Access
@@ -183,7 +184,6 @@ def was_stopped(outcome: CommandResult) -> bool:
 
 def may_go_on(command: str) -> bool:
     """May it go on when its time is up? Not what only sleeps, what works with git, which locks, or cannot be read."""
-    import shlex  # for commands that run out of their time
 
     try:
         words = shlex.split(command, comments=True)

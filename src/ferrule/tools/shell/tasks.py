@@ -12,6 +12,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import regex  # type: ignore[import-untyped]
+
 from ferrule.core.access import Access
 from ferrule.core.content import CommandResult
 from ferrule.core.errors import BadArguments, ToolFailure
@@ -145,7 +147,6 @@ class OutputPattern:
 
     def __init__(self, text: str, called: str) -> None:
         """`called` is the parameter's name, for words about it."""
-        import regex  # type: ignore[import-untyped]  # it has no types; for calls that wait for something, or filter
 
         self._called = called
         self._is_slow = False

@@ -14,12 +14,13 @@ import os
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from ferrule.core.access import within
-from ferrule.core.errors import ToolFailure
+from ferrule.core.errors import ToolFailure, near
 from ferrule.files.frontmatter import FrontMatter, front_matter, is_true
 from ferrule.files.jail import Jail
 from ferrule.system.folder import describe, is_regular, open_folder, read_all
@@ -243,7 +244,6 @@ def catalog(skills: Sequence[Skill], limit_chars: int) -> str:
 
 def unknown(name: str, known: Mapping[str, Skill]) -> ToolFailure:
     """What is said about a name that no skill has."""
-    from ferrule.core.errors import near  # only a mistake pays for it
 
     meant = near(name[:100], known)
     if meant:
@@ -577,7 +577,6 @@ class Skills:
             return True
         if not self._disable:
             return False
-        from fnmatch import fnmatchcase  # for whoever leaves some out
 
         return any(fnmatchcase(name, pattern) for pattern in self._disable)
 

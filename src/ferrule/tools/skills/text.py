@@ -11,6 +11,7 @@ Of two with one name the project's counts.
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -87,7 +88,6 @@ class _Values:
 
 def words(arguments: str) -> list[str]:
     """Arguments as a shell would divide them; between blanks where their quotation marks do not match."""
-    import shlex  # for skills that are given arguments
 
     try:
         return shlex.split(arguments)
@@ -154,7 +154,6 @@ def _command(line: str, values: _Values) -> str:
 
 def _quote(meant: Sequence[str], whole: str, quote: str) -> str:
     """What stands in place of a placeholder: words of their own, or a part of the word that the quotes make."""
-    import shlex  # as above
 
     if not quote:
         return shlex.join(meant)

@@ -14,6 +14,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
@@ -395,7 +396,6 @@ def _local(*numbers: int) -> float | None:
 
 def _in_zone(zone: str, *numbers: int) -> float | None:
     """In universal time, or so many hours and minutes before it."""
-    from datetime import UTC, datetime, timedelta  # for whoever names a zone
 
     sign, hours, minutes = (zone[0], int(zone[1:3]), int(zone[-2:])) if zone != "Z" else ("+", 0, 0)
     try:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ferrule.system.sqlite import Database, UnusableError
 from ferrule.tools.threads import (
     TITLE,
     Findings,
@@ -24,12 +25,27 @@ from ferrule.tools.threads import (
     bindable,
     parse_thread_id,
 )
+from ferrule.tools.threads.search import (
+    MIGRATIONS,
+    SELECT,
+    ThreadFilter,
+    ThreadIndex,
+    copy,
+    expire,
+    files_of,
+    find,
+    insert,
+    is_due,
+    items_of,
+    list_newest,
+    remove,
+    tidy,
+    write,
+)
+from ferrule.tools.threads.search import about_of as about_row
 
 if TYPE_CHECKING:
     import sqlite3
-
-    from ferrule.system.sqlite import Database
-    from ferrule.tools.threads.search import ThreadFilter
 
 
 __all__ = ["Findings", "Item", "Thread", "ThreadFinding", "ThreadMetadata", "ThreadStore"]
@@ -92,7 +108,6 @@ class ThreadStore:
         """
         if not items:
             return
-        from ferrule.tools.threads.search import insert  # loads SQLite
 
         now = self._clock()
         with self._lock:
@@ -113,7 +128,6 @@ class ThreadStore:
 
     def copy(self, thread: str, name: str) -> bool:
         """Copy a thread under another id; false if there is no such thread, or nothing in it."""
-        from ferrule.tools.threads.search import copy  # loads SQLite
 
         with self._lock, self._open_database() as database:
             if not self._is_there():
@@ -122,8 +136,6 @@ class ThreadStore:
 
     def load(self, thread: str) -> Thread | None:
         """A whole thread. Items at its end that are no JSON are left out, and counted."""
-        from ferrule.tools.threads.search import SELECT, files_of, items_of  # loads SQLite
-        from ferrule.tools.threads.search import about_of as about_row
 
         def whole_thread(connection: "sqlite3.Connection") -> tuple[ThreadMetadata, list[Item], list[str]] | None:
             row = connection.execute(f"{SELECT} WHERE id = ?", (thread,)).fetchone()
@@ -142,8 +154,6 @@ class ThreadStore:
 
     def about(self, thread: str) -> ThreadMetadata | None:
         """What is known of a thread, without reading its items."""
-        from ferrule.tools.threads.search import SELECT  # loads SQLite
-        from ferrule.tools.threads.search import about_of as about_row
 
         with self._lock, self._open_database() as database:
             if not self._is_there():
@@ -196,10 +206,6 @@ class ThreadStore:
         own: bool = True,
     ) -> Findings:
         """The threads that fit a query, the best first; without `own`, none of this session's."""
-        from ferrule.tools.threads.search import (
-            ThreadIndex,  # loads SQLite
-            find,
-        )
 
         wanted = self._build_filter(workspace, children=children, own=own)
         with self._lock, self._open_database() as database:
@@ -212,7 +218,6 @@ class ThreadStore:
         self, *, limit: int = 20, workspace: str | Sequence[str] | None = None, children: bool = False
     ) -> tuple[ThreadMetadata, ...]:
         """The newest threads, the newest first."""
-        from ferrule.tools.threads.search import list_newest  # loads SQLite
 
         wanted = self._build_filter(workspace, children=children)
         with self._lock, self._open_database() as database:
@@ -222,7 +227,6 @@ class ThreadStore:
 
     def delete(self, thread: str) -> bool:
         """Do away with a thread and those of its subagents, so that nothing of them is left in the file."""
-        from ferrule.tools.threads.search import remove, tidy, write  # loads SQLite
 
         with self._lock, self._open_database() as database:
             self._begun.pop(thread, None)
@@ -246,7 +250,6 @@ class ThreadStore:
     def _build_filter(
         self, workspace: str | Sequence[str] | None, *, children: bool, own: bool = True
     ) -> "ThreadFilter":
-        from ferrule.tools.threads.search import ThreadFilter  # loads SQLite
 
         folders = (workspace,) if isinstance(workspace, str) else workspace
         return ThreadFilter(folders, children=children, without=() if own else tuple(self._begun))
@@ -260,8 +263,6 @@ class ThreadStore:
         if self._swept is not None and 0 <= now - self._swept < _SWEEP_SECONDS:
             return
         self._swept = now
-        from ferrule.system.sqlite import UnusableError  # loads SQLite
-        from ferrule.tools.threads.search import expire, is_due, write
 
         # Whatever stands in the way of it: what is being kept now has its place.
         with contextlib.suppress(UnusableError):
@@ -276,8 +277,6 @@ class ThreadStore:
     @contextlib.contextmanager
     def _open_database(self) -> "Iterator[Database]":
         """The database; what is wrong with it is said in a whole sentence."""
-        from ferrule.system.sqlite import Database, UnusableError  # loads SQLite
-        from ferrule.tools.threads.search import MIGRATIONS
 
         try:
             if self._database is None:

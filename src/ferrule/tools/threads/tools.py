@@ -8,6 +8,7 @@ from ferrule.core.errors import BadArguments, Denied, ToolFailure
 from ferrule.core.services import Planning
 from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files.jail import Jail
+from ferrule.system.sqlite import UnusableError
 from ferrule.system.threads import Threads
 from ferrule.tools.threads import (
     Selected,
@@ -33,7 +34,6 @@ async def look(ctx: Context, work: Callable[[ThreadStore], T]) -> T:
 
 
 def _call_store(work: Callable[[ThreadStore], T], store: ThreadStore) -> T:
-    from ferrule.system.sqlite import UnusableError  # loads SQLite
 
     try:
         return work(store)

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from ferrule.core.errors import ToolFailure
+from ferrule.system.sqlite import Database, UnusableError
+from ferrule.system.threads import Threads
 
 if TYPE_CHECKING:
     import sqlite3
-
-    from ferrule.system.sqlite import Database
-    from ferrule.system.threads import Threads
 
 
 TodoStatus = Literal["pending", "in_progress", "completed"]
@@ -387,14 +386,11 @@ class Todos:
 
     async def _run(self, work: "Callable[[Database], T]") -> T:
         if self._threads is None:
-            from ferrule.system.threads import Threads  # most sessions have no todos
-
             # One thread: what was called first is done first.
             self._threads = Threads(1)
         return await self._threads.finish(self._run_on_database, work)
 
     def _run_on_database(self, work: "Callable[[Database], T]") -> T:
-        from ferrule.system.sqlite import Database, UnusableError  # loads SQLite
 
         try:
             if self._database is None:

@@ -14,8 +14,11 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import httpcore2
 
 from ferrule.sandbox.proxy import Resolver
 from ferrule.sandbox.web_address import CutOff, Inside, Reach, Url, Way, WebError, join_url, no_package, parse_url
@@ -527,8 +530,6 @@ class Web:
 
     def _context(self) -> "ssl.SSLContext":
         if self._tls is None:
-            import httpcore2  # whoever fetches pays for it
-
             self._tls = httpcore2.default_ssl_context()
         return self._tls
 
@@ -568,7 +569,6 @@ def _got(landed: Landed) -> Got:
 
 
 def _user_agent() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # only the first fetch pays for it
 
     try:
         return f"Ferrule/{version('ferrule')} (coding agent tool)"

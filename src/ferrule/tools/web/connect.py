@@ -13,7 +13,9 @@ import asyncio
 import contextlib
 import re
 import threading
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterator, Sequence
+from socket import SOCK_STREAM, gaierror, getaddrinfo
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -102,7 +104,6 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 def explain_unreachable(error: BaseException) -> str:
     """Why no connection came about."""
-    from socket import gaierror  # whoever has a proxy that is not there pays for it
 
     every = list(causes(error))
     if any(isinstance(one, gaierror) for one in every):
@@ -119,7 +120,6 @@ def _unusable() -> WebError:
 def _credentials(name: str | None, password: str | None) -> bytes:
     if not name and not password:
         return b""
-    from base64 import b64encode  # only who has a proxy with a password pays for it
 
     words = f"{unquote(name or '')}:{unquote(password or '')}".encode()
     return b"Proxy-Authorization: Basic %b\r\n" % b64encode(words)
@@ -132,7 +132,6 @@ _places = threading.BoundedSemaphore(MOST)
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:
     """The addresses of a host. Raises OSError."""
-    from socket import SOCK_STREAM, getaddrinfo  # whoever fetches pays for it
 
     if not _places.acquire(blocking=False):
         raise OSError("too many names are being looked up")

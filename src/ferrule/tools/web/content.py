@@ -25,6 +25,8 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar
 
+import msgspec
+
 from ferrule import documents as decoder
 from ferrule import documents as formats
 from ferrule.system.proc import signal_group
@@ -622,7 +624,6 @@ def _set_out(text: str) -> str:
     """JSON that was written for programs as people write it, where it is short."""
     if len(text) > PRETTY_BYTES or re.search(r"\n\s*[^\s]", text.strip()):
         return text
-    import msgspec  # for JSON
 
     try:
         return msgspec.json.format(text.encode("utf-8", "replace"), indent=2).decode()

@@ -10,6 +10,7 @@ import asyncio
 import os
 import time
 from collections.abc import Sequence
+from http import HTTPStatus
 
 from ferrule.core.access import Access
 from ferrule.core.content import Picture
@@ -337,7 +338,6 @@ def _verdict(address: str, url: str, ctx: Context, *, is_asked_for: bool = True)
 
 def _complaint(url: str, got: Got) -> str:
     """What is said of a page that is an error: its status, and the first that it says itself."""
-    from http import HTTPStatus  # for pages that are errors
 
     names = {status.value: status.phrase for status in HTTPStatus}
     named = f" {names[got.status]}" if got.status in names else ""

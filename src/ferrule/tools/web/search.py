@@ -9,6 +9,7 @@ import asyncio
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from ferrule.core.access import Access
@@ -144,7 +145,6 @@ def _text(words: str, most: int, backend: SearchBackend, verify: bool | str) -> 
 
 def complaint() -> str:
     """Why it cannot be used; empty where it can. Nothing of it is loaded."""
-    from importlib.util import find_spec  # for whoever looks at the settings
 
     return "" if find_spec("ddgs") is not None else _no_package_error().message
 

@@ -8,9 +8,10 @@ to fix it.
 import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from email.utils import parsedate_tz
 from html import unescape
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlencode
 
 import msgspec
 
@@ -202,7 +203,6 @@ def date(written: object) -> str:
     text = plain(written, _DATE_CHARS)
     if re.match(r"\d{4}-\d\d-\d\d(?!\d)", text):
         return text[:10]
-    from email.utils import parsedate_tz  # for the back ends that write dates like mail does
 
     day = parsedate_tz(text) if re.match(r"[A-Z][a-z]{2}, \d", text) else None
     return text if day is None else f"{day[0]:04}-{day[1]:02}-{day[2]:02}"
@@ -318,7 +318,6 @@ def without_key(error: WebError, key: str) -> WebError:
     """The same without the key: a back end may have echoed it, in another spelling too."""
     if len(key) < _LEAST_KEY_CHARS:
         return error
-    from urllib.parse import quote, unquote  # for searches that fail
 
     said = error.message
     for form in (key, quote(key), quote(key, safe=""), repr(key)[1:-1]):
@@ -422,8 +421,6 @@ async def _run_query(web: "Web", api: SearchApi, backend: SearchBackend, query: 
     wanted = query.results * (_FILTERED if query.domains else 1)
     sent = api.ask(query._replace(results=min(wanted, api.most)), key(api, backend))
     if sent.parameters:
-        from urllib.parse import urlencode  # for the back ends that are asked by their address
-
         url = f"{url}?{urlencode(sent.parameters)}"
     headers = {"Accept": "application/json", **sent.headers}
     data = None

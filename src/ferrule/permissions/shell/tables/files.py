@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from ferrule.permissions.shell.form import ArgumentAnalysis, CommandArguments, Form, parse_flags
 from ferrule.permissions.shell.line import Word
+from ferrule.permissions.shell.programs import examine
 from ferrule.permissions.shell.scripts import ag, awk, brackets, grep, jq, known_words, plus, printf, rg, sed, yq
 
 _FIND_DANGERS = (
@@ -57,7 +58,6 @@ def _without_reading(words: Sequence[Word]) -> list[Word]:
 
     What it is given are paths that begin as the folders do that are searched, never with a dash.
     """
-    from ferrule.permissions.shell.programs import examine  # the tables are its own
 
     kept: list[Word] = []
     rest = list(words)
