@@ -10,6 +10,7 @@ from ferrule.hooks import hooks as command
 from ferrule.hooks import hooks as variables
 from ferrule.permissions.trust import SKILLS, TOOLBOXES, TOOLS, Trust, code_files
 from ferrule.registry import dynamic, search
+from ferrule.serve import http_server
 from ferrule.serve.mcp import client as questions
 from ferrule.serve.mcp import http, stdio
 from ferrule.settings import Settings, state_folder
@@ -57,7 +58,7 @@ async def test_programs_in_a_projects_bin_are_no_tools(tmp_path: Path):
         pytest.param("mcp", "{} at a time", servers.PAGE, id="mcp-resources"),
         pytest.param("mcp", "and so on up to {:g}", connection.PAUSES_SECONDS[-1], id="mcp-rest"),
         pytest.param("mcp", "within {:g} minutes", questions._ASK_SECONDS / 60, id="serve-question"),
-        pytest.param("mcp", "of {} characters or more", http._TOKEN_CHARS, id="serve-token"),
+        pytest.param("mcp", "of {} characters or more", http_server._TOKEN_CHARS, id="serve-token"),
         pytest.param("mcp", "A request has {} MiB", http._BODY_BYTES >> 20, id="serve-request"),
         pytest.param("mcp", "standard input {} MiB", stdio._LINE_BYTES >> 20, id="serve-line"),
         pytest.param("toolboxes", "A folder has {} tools at most", toolbox.MOST_FILES, id="toolbox-files"),

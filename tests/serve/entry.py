@@ -2,7 +2,7 @@
 
 import sys
 
-from ferrule.cli.mcp import serve_clients
+from ferrule.cli.mcp_serve import serve_clients
 from ferrule.cli.options import StoppedError, finish
 from tests.serve.offered import TOOLS
 

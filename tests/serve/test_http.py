@@ -13,9 +13,10 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 from ferrule import ConfigError, Engine
+from ferrule.serve.http_server import HttpGuard, check_token, is_loopback, listen
 from ferrule.serve.mcp import Serving
 from ferrule.serve.mcp.client import Clients
-from ferrule.serve.mcp.http import HttpGuard, check_token, is_loopback, listen, serve_http
+from ferrule.serve.mcp.http import serve_http
 from tests.serve.offered import TOOLS
 from tests.serve.program import FERRULE, HELLO, LIMIT_SECONDS, program
 from tests.serve.relay import relay

@@ -338,15 +338,9 @@ class Resumed(NamedTuple):
 
 def find_thread(state: str, name: str, workspace: str) -> str:
     """The id of the conversation that is meant, by its name or as the `last` of a folder. Raises: ConfigError."""
-    from ferrule.tools.threads.store import ThreadStore  # SQLite is for conversations that go on
-
     folder = os.path.realpath(workspace)
-    # One of its own: how long threads are kept is known only with the settings, and reading does not ask for it.
-    store = ThreadStore(os.path.join(state, "threads"))
-    try:
+    with _open_store(state) as store:
         meant = read_store(lambda: (store.latest(folder) or "",) if name == "last" else store.find_ids(name))
-    finally:
-        store.close()
     if len(meant) > 1:
         raise ConfigError(f"{name!r} is the beginning of several ids: {', '.join(meant)}. Give more of it.")
     if any(meant):
@@ -367,29 +361,25 @@ def no_thread(name: str) -> str:
 
 def check_unused(state: str, thread: str) -> None:
     """Raise `ConfigError` if there is a conversation of this id already."""
-    from ferrule.tools.threads.store import ThreadStore  # as above
-
-    store = ThreadStore(os.path.join(state, "threads"))
-    try:
+    with _open_store(state) as store:
         is_there = read_store(lambda: store.about(thread)) is not None
-    finally:
-        store.close()
     if is_there:
         raise ConfigError(f"There is a conversation {thread} already: --resume {thread} goes on with it.")
 
 
 def copy_thread(state: str, thread: str, copy: str) -> str:
     """Copy a conversation, and return the id of the copy. Raises: ConfigError."""
-    from ferrule.tools.threads.store import ThreadStore  # as above
-
-    store = ThreadStore(os.path.join(state, "threads"))
-
-    try:
+    with _open_store(state) as store:
         if not read_store(lambda: store.copy(thread, copy)):
             raise ConfigError("The conversation cannot be copied: the store has nothing of it.")
-    finally:
-        store.close()
     return copy
+
+
+def _open_store(state: str) -> "contextlib.closing[ThreadStore]":
+    """Open a store to read it: how long threads are kept is known only with the settings, and reading needs no limit."""
+    from ferrule.tools.threads.store import ThreadStore  # SQLite is for conversations that go on
+
+    return contextlib.closing(ThreadStore(os.path.join(state, "threads")))
 
 
 def read_store(work: Callable[[], T]) -> T:

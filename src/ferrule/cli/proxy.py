@@ -22,7 +22,7 @@ import msgspec
 from ferrule.cli.options import finish, models
 from ferrule.cli.show import DONE
 from ferrule.core.errors import ConfigError
-from ferrule.serve.mcp.http import check_token, is_loopback, listen
+from ferrule.serve.http_server import check_token, is_loopback, listen
 from ferrule.serve.proxy.records import Record, RequestRecords
 from ferrule.serve.proxy.server import complaints, open_shop, routing_of, serve_proxy, start_of
 from ferrule.serve.proxy.upstreams import check_targets

@@ -386,14 +386,13 @@ class Gate:
             return False  # it would be more than reading
         question = _build_question(case, "planted" if planted else "outside", sentence)
         if planted:
-            from ferrule.permissions import question as changes  # for whoever is asked
-            from ferrule.permissions.question import explain_protection
+            from ferrule.permissions.question import Unshown, explain_protection, whole  # for whoever is asked
 
             if not is_for(self._who(), question):
                 return False
             try:
-                rows = await asyncio.to_thread(changes.whole, planted, self._jail.display_path)
-            except changes.Unshown:
+                rows = await asyncio.to_thread(whole, planted, self._jail.display_path)
+            except Unshown:
                 return False
             why = f"{explain_protection(planted[0].path)}. Only a person's yes counts."
             question = msgspec.structs.replace(question, changes=rows, why=visible(why[0].upper() + why[1:]))
@@ -655,15 +654,11 @@ def proposals(case: Case, decide: Decide, roots: Sequence[str], allows: Allows |
 
 
 def _rules(case: Case, access: Access, roots: Sequence[str], allows: Allows | None) -> tuple[str, ...]:
-    from ferrule.permissions.shell.parse import (
-        attempts,
-        parse,  # only commands need it
-    )
-    from ferrule.permissions.shell.parse import proposals as suggested
+    from ferrule.permissions.shell.parse import attempts, parse, proposals  # only commands need it
 
     line = parse(access.key, cwd=access.folder, roots=list(roots))
     if allows is None:
-        return _format_rules(case, suggested(line))
+        return _format_rules(case, proposals(line))
     for attempt in attempts(line, access.key):
         rules = _format_rules(case, attempt)
         if rules and allows(case, rules):

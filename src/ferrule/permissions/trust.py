@@ -179,6 +179,8 @@ def read_rules(
     path: str, origin: RuleContext, *, layer: Layer, alone: bool = False, raw: bytes | None = None
 ) -> RuleSet:
     """A file of rules, in whichever syntax it is. One that stands `alone` speaks of the workspace, wherever it lies."""
+    from ferrule.permissions.rules import amp, claude  # only files of rules need them
+
     try:
         text = (_contents(path) if raw is None else raw).decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -186,12 +188,8 @@ def read_rules(
     except OSError as error:
         raise ConfigError(f"Cannot read the rules in {path}: {error.strerror}.") from error
     if path.endswith(".toml"):
-        from ferrule.permissions.rules import claude as wayland  # for files of that family
-
-        return wayland.read_wayland(text, source=path, layer=layer)
+        return claude.read_wayland(text, source=path, layer=layer)
     if _is_claude(text, path):
-        from ferrule.permissions.rules import claude  # for files in that syntax
-
         folder = os.path.dirname(os.path.dirname(path)) if os.path.basename(os.path.dirname(path)) == ".claude" else ""
         kind: claude.Kind = "project" if layer == "project" or alone else "user"
         if path.endswith("settings.local.json"):
@@ -206,8 +204,6 @@ def read_rules(
             kind=kind,
             canonical=origin.canonical,
         )
-    from ferrule.permissions.rules import amp  # for files in that syntax
-
     return amp.read(text, source=path, layer=layer, home=_home(origin))
 
 

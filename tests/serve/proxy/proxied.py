@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import httpx2
 
-from ferrule.serve.mcp.http import listen
+from ferrule.serve.http_server import listen
 from ferrule.serve.proxy.exchange import Shop
 from ferrule.serve.proxy.records import Record
 from ferrule.serve.proxy.server import open_shop, serve_proxy

@@ -94,10 +94,7 @@ def unknown(name: str) -> str:
 def commands() -> dict[str, SlashCommand]:
     """All of them, in the order in which help shows them."""
     # These know the chat, and so this file.
-    from ferrule.cli.talk import inventory, status
-    from ferrule.cli.talk import inventory as conversations
-    from ferrule.cli.talk import inventory as task_list
-    from ferrule.cli.talk import own_commands as prompts
+    from ferrule.cli.talk import inventory, own_commands, status
 
     return {
         "help": SlashCommand("This list, and the keys.", show_help, while_running=True),
@@ -119,11 +116,11 @@ def commands() -> dict[str, SlashCommand]:
         "diff": SlashCommand("What this conversation has changed.", diff, "[FILE]", while_running=True),
         "tasks": SlashCommand(
             "What runs in the background: see its output, stop it. And todos.",
-            task_list.tasks,
+            inventory.tasks,
             "[ID | stop ID]",
             while_running=True,
         ),
-        "ports": SlashCommand("Where commands listen, and how you reach it.", task_list.ports, while_running=True),
+        "ports": SlashCommand("Where commands listen, and how you reach it.", inventory.ports, while_running=True),
         "context": SlashCommand("What fills the model's window, and cache hits.", status.context, while_running=True),
         "cost": SlashCommand("Tokens and money so far, for each model.", status.cost, while_running=True),
         "mcp": SlashCommand(
@@ -134,14 +131,14 @@ def commands() -> dict[str, SlashCommand]:
         ),
         "agents": SlashCommand("The kinds of subagents, and their models.", inventory.agents, while_running=True),
         "skills": SlashCommand("The skills, and where they are from.", inventory.skills, while_running=True),
-        "init": SlashCommand("Have the agent write AGENTS.md for this project.", prompts.init),
-        "review": SlashCommand("Review the uncommitted change, a branch or a range.", prompts.review, "[WHAT]"),
+        "init": SlashCommand("Have the agent write AGENTS.md for this project.", own_commands.init),
+        "review": SlashCommand("Review the uncommitted change, a branch or a range.", own_commands.review, "[WHAT]"),
         "compact": SlashCommand("Sum the conversation up, to make room.", compact, "[FOCUS]"),
-        "threads": SlashCommand("Earlier conversations of this folder.", conversations.threads, while_running=True),
-        "resume": SlashCommand("Go on with an earlier conversation, chosen from a list.", conversations.resume, "[ID]"),
-        "fork": SlashCommand("Go on in a copy of this conversation.", conversations.fork),
-        "rename": SlashCommand("Give this conversation a title.", conversations.rename, "[TITLE]", while_running=True),
-        "export": SlashCommand("Write this conversation into a file.", conversations.export, "[FILE]"),
+        "threads": SlashCommand("Earlier conversations of this folder.", inventory.threads, while_running=True),
+        "resume": SlashCommand("Go on with an earlier conversation, chosen from a list.", inventory.resume, "[ID]"),
+        "fork": SlashCommand("Go on in a copy of this conversation.", inventory.fork),
+        "rename": SlashCommand("Give this conversation a title.", inventory.rename, "[TITLE]", while_running=True),
+        "export": SlashCommand("Write this conversation into a file.", inventory.export, "[FILE]"),
         "clear": SlashCommand("Begin a new conversation.", clear),
         "thinking": SlashCommand("Show what the model thinks whole, or folded.", thinking, while_running=True),
         "theme": SlashCommand("Show the theme, or use other colours.", theme, "[NAME]", while_running=True),
@@ -152,17 +149,15 @@ def commands() -> dict[str, SlashCommand]:
 def values_of(chat: "Chat", name: str) -> Sequence[str]:
     """What can stand behind a command, for completion."""
     from ferrule.cli.talk import inventory, own_commands  # as above
-    from ferrule.cli.talk import inventory as task_list
-    from ferrule.cli.talk import own_commands as prompts
 
     known: dict[str, Callable[[], Sequence[str]]] = {
         "dialect": lambda: list(FAMILIES),
         "permissions": lambda: list(MODES),
         "model": lambda: model_names(chat),
-        "tasks": lambda: task_list.values(chat),
+        "tasks": lambda: inventory.values(chat),
         "theme": lambda: list(NAMES),
         "mcp": lambda: inventory.server_values(chat),
-        "review": lambda: prompts.branches(chat.session.engine.jail.folder),
+        "review": lambda: own_commands.branches(chat.session.engine.jail.folder),
     }
     try:
         return known.get(name, lambda: own_commands.values(chat, name))()
@@ -629,7 +624,7 @@ async def rewind(chat: "Chat", rest: str) -> Next:
 
 
 async def _ask_prompt(chat: "Chat", prompts: list[RewindPoint]) -> str:
-    """What is typed to a list of the prompts."""
+    """What is typed to a list of the own_commands."""
     column = len(str(prompts[-1].prompt.number))
     chat.say(BLANK)
     if len(prompts) > MOST_PROMPTS:

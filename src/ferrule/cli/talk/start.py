@@ -15,6 +15,14 @@ import msgspec
 from ferrule.agent.session import Session
 from ferrule.cli.options import take_limits
 from ferrule.cli.session_flags import FITTING, FLAGS, Fitting, SessionFlags
+from ferrule.cli.talk import own_commands
+from ferrule.cli.talk.chat import Chat
+from ferrule.cli.talk.commands import SessionRestart
+from ferrule.cli.talk.keyboard import InputCompleter, Keyboard, Typed
+from ferrule.cli.talk.plain import Plain
+from ferrule.cli.talk.questions import InPerson
+from ferrule.cli.talk.status import home_short
+from ferrule.cli.talk.text import BLANK, Line, find_theme, line, sentence
 from ferrule.core.errors import ConfigError
 from ferrule.models.catalog import WHY, last_model
 from ferrule.permissions.ask import YES, Answer, Nobody, Question, visible
@@ -38,15 +46,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from ferrule.agent import AgentEvent
-    from ferrule.cli.talk.commands import SessionRestart
     from ferrule.cli.talk.screen import TalkFrontend
     from ferrule.permissions.ask import Asker
     from ferrule.permissions.trust import ProjectSnapshot
 
 
 async def start(wishes: dict[str, Any], resume: str, record: str, first: str | None) -> int:
-    from ferrule.cli.talk.chat import Chat
-    from ferrule.cli.talk.commands import SessionRestart
 
     front = _front()
     opened = _SessionOpener(wishes, record)
@@ -137,20 +142,14 @@ def _wide(workspace: str) -> tuple[str, ...]:
 
 def _front() -> "TalkFrontend":
     """The screen or, on a terminal that can do little, lines."""
-    from ferrule.cli.talk.keyboard import Typed
 
     if os.environ.get("TERM", "dumb") in {"dumb", "unknown", ""} and os.name == "posix":
-        from ferrule.cli.talk.plain import Plain
-
         return Plain()
-    from ferrule.cli.talk.keyboard import Keyboard
-    from ferrule.cli.talk.text import find_theme
 
     return Keyboard(history=Typed(state_folder()), colour=find_theme("auto"))
 
 
 def _asker(answer: str | None, front: "TalkFrontend", chat: Any) -> "Asker":
-    from ferrule.cli.talk.questions import InPerson
 
     if answer == "deny":
         return Nobody()
@@ -176,13 +175,10 @@ def _asker(answer: str | None, front: "TalkFrontend", chat: Any) -> "Asker":
 
 def _complete(front: "TalkFrontend", chat: Any) -> None:
     """Completion, where there is a screen for it."""
-    from ferrule.cli.talk.keyboard import Keyboard
 
     if not isinstance(front, Keyboard):
         return
-    from ferrule.cli.talk import own_commands
     from ferrule.cli.talk.commands import commands, files, values_of
-    from ferrule.cli.talk.keyboard import InputCompleter
 
     front.input.completer = InputCompleter(
         lambda: [
@@ -253,8 +249,6 @@ async def ask_trust(front: "TalkFrontend", workspace: str, sources: Sequence[Sou
         if not is_trusted:
             _decline_file(state).change(lambda kept: Declined((*kept.folders, _key(folder))))
     except ConfigError as error:  # a file has changed meanwhile, or nothing can be remembered: it is as it was
-        from ferrule.cli.talk.text import BLANK, sentence  # as below
-
         front.print_lines(sentence(("yellow", "  ! "), str(error)), BLANK)
 
 
@@ -278,8 +272,6 @@ def _decline_file(state: str) -> StateFile[Declined]:
 
 
 async def _answer(front: "TalkFrontend", folder: str, found: Sequence[TrustItem], *, has_changed: bool) -> bool:
-    from ferrule.cli.talk.status import home_short
-    from ferrule.cli.talk.text import BLANK, Line, line, sentence  # with the terminal, which is loaded by now
 
     def rows(some: Sequence[TrustItem]) -> list[Line]:
         return [sentence(("dim", f"    {one.kind:<{_HEAD_COLUMNS}}"), one.words) for one in some]

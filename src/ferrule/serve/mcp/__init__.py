@@ -12,7 +12,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qs, urlsplit
 
+import anyio
+import mcp_types as types
 import msgspec
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourcesListChanged, ToolsListChanged
+from mcp.shared.exceptions import MCPError
+from mcp_types.methods import serialize_server_result
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from ferrule import __version__
 from ferrule.core.call import Call, Done, EventStream, Progress, Reply, ToolsChanged
@@ -26,9 +35,7 @@ from ferrule.wire import result_of
 from ferrule.wire.mcp import result_out
 
 if TYPE_CHECKING:
-    import mcp_types as types
     from mcp.server.context import ServerRequestContext
-    from mcp.server.lowlevel import Server
     from mcp.server.session import ServerSession
 
     Ctx = ServerRequestContext[Any, Any]
@@ -91,8 +98,6 @@ def output_uri(output_id: str) -> str:
 
 def _fits(out: dict[str, Any], version: str) -> bool:
     """Older versions know fewer kinds of parts, and a part that came from elsewhere may be anything."""
-    from mcp_types.methods import serialize_server_result  # for servers only
-    from pydantic import ValidationError
 
     if any(version < _SINCE.get(part.get("type", ""), "") for part in out["content"]):
         return False
@@ -180,8 +185,6 @@ class ToolListCache:
 
 
 def _fits_version(tools: list[dict[str, Any]], version: str) -> bool:
-    from mcp_types.methods import serialize_server_result  # for servers only
-    from pydantic import ValidationError
 
     try:
         serialize_server_result("tools/list", version, {**FRESH, "tools": tools})
@@ -285,10 +288,6 @@ class Serving:
         self.server = self._server()
 
     def _server(self) -> "Server[Any]":
-        import mcp_types as types  # the package takes a second to load: only servers and clients pay for it
-        from mcp.server.lowlevel import NotificationOptions, Server
-        from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
-        from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 
         class Announcing(Server[Any]):
             """Says that its list of tools may change, on every transport; the one for HTTP cannot be told to."""
@@ -359,7 +358,6 @@ class Serving:
     def on_tools_changed(self) -> None:
         """The engine has other tools now: tell every client that wants to know. To be called on the engine's loop."""
         self._listing.forget()
-        from mcp.server.subscriptions import ToolsListChanged  # loaded already
 
         self._tell(self._bus.publish, ToolsListChanged())
         for session in self._sessions.values():
@@ -436,9 +434,6 @@ class Serving:
         await self._ready(ctx)
         found = await self._outputs.read(params.uri)
         if found is None:
-            from mcp.shared.exceptions import MCPError  # loaded already
-            from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-
             code = -32602 if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS else -32002
             raise MCPError(code, f"Resource not found: {clean(params.uri)[:200]}", {"uri": params.uri})
         return found
@@ -460,8 +455,6 @@ class Serving:
             return asked.input_required()
         _refuse_unknown(reply)
         if self._outputs.note(reply):
-            from mcp.server.subscriptions import ResourcesListChanged  # loaded already
-
             self._tell(self._bus.publish, ResourcesListChanged())
         return result(reply, ctx.protocol_version)
 
@@ -502,7 +495,6 @@ async def _cancel_and_wait(tasks: "Iterable[asyncio.Task[Any]]") -> None:
     pending = {task for task in tasks if not task.done()}
     if not pending:
         return
-    import anyio  # loaded already, by the package
 
     for task in pending:
         task.cancel()
@@ -515,7 +507,6 @@ async def _cancel_and_wait(tasks: "Iterable[asyncio.Task[Any]]") -> None:
 
 async def _quietly(say: Callable[..., Awaitable[None]], *what: Any) -> None:
     """Who is told may be gone."""
-    import anyio  # loaded already
 
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         await say(*what)
@@ -524,13 +515,9 @@ async def _quietly(say: Callable[..., Awaitable[None]], *what: Any) -> None:
 def _refuse_unknown(reply: Reply) -> None:
     """A tool that is not there is the client's mistake; what is wrong with the arguments is the model's."""
     if reply.error is not None and reply.error.error_code == UnknownTool.code:
-        from mcp.shared.exceptions import MCPError  # loaded already
-
         raise MCPError(-32602, f"Unknown tool: {reply.error.message}")
 
 
 def _refuse_cursor(params: "types.PaginatedRequestParams | None") -> None:
     if params is not None and params.cursor is not None:
-        from mcp.shared.exceptions import MCPError  # loaded already
-
         raise MCPError(-32602, "There is only one page here: no cursor of it was ever given out.")

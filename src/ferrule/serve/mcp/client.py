@@ -15,7 +15,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+import mcp_types as types
 import msgspec
+from mcp.shared.exceptions import MCPError
+from mcp.shared.message import ServerMessageMetadata
+from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from ferrule.core.access import within
 from ferrule.core.errors import ConfigError
@@ -57,7 +63,6 @@ class ClientRequest:
     """One request of a client: what its user was asked and has answered."""
 
     def __init__(self, ctx: "ServerRequestContext[Any, Any]", params: "CallToolRequestParams") -> None:
-        from mcp_types.version import MODERN_PROTOCOL_VERSIONS  # for servers only
 
         self._ctx = ctx
         self._modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
@@ -104,8 +109,6 @@ class ClientRequest:
         return can is not None and (can.form is not None or can.url is None)
 
     async def _elicit(self, question: Question) -> tuple[str, Mapping[str, Any]]:
-        from mcp.shared.message import ServerMessageMetadata  # for servers only
-        from mcp_types import ElicitRequest, ElicitRequestFormParams, ElicitResult
 
         params = ElicitRequestFormParams(message=_message(question), requested_schema=_form(question))
         result = await self._ctx.session.send_request(
@@ -394,9 +397,6 @@ class Roots:
 
 async def _list_root_folders(session: "ServerSession | Any") -> tuple[list[str], str]:
     """The folders among a client's roots, and otherwise why there are none, as the end of a sentence."""
-    import mcp_types as types  # for servers only
-    from mcp.shared.exceptions import MCPError
-    from pydantic import ValidationError
 
     capabilities = session.client_capabilities
     if capabilities is None or capabilities.roots is None:

@@ -14,6 +14,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import anyio
+from mcp.shared.message import SessionMessage
+from mcp_types import ErrorData, JSONRPCError, jsonrpc_message_adapter
+from pydantic import ValidationError
+
 from ferrule.core.errors import ConfigError
 from ferrule.serve.mcp import Serving
 
@@ -34,7 +39,6 @@ _AT_ONCE_BYTES = 4096
 
 async def serve_stdio(serving: Serving) -> None:
     """Serve one client until it closes our input, or stops reading our output."""
-    import anyio  # with the package
 
     with _Claim() as (read_from, write_to):
         heard, received = anyio.create_memory_object_stream[Any](0)
@@ -116,9 +120,6 @@ class LineReader:
 
 async def _hear(lines: LineReader, heard: "MemoryObjectSendStream[Any]", said: "MemoryObjectSendStream[Any]") -> None:
     """Every line as a message; what is none is answered at once."""
-    from mcp.shared.message import SessionMessage  # loaded already
-    from mcp_types import jsonrpc_message_adapter
-    from pydantic import ValidationError
 
     lines.start()
     async with heard, said:
@@ -135,8 +136,6 @@ async def _hear(lines: LineReader, heard: "MemoryObjectSendStream[Any]", said: "
 
 
 def _wrong(code: int, line: bytes | None) -> Any:
-    from mcp.shared.message import SessionMessage  # loaded already
-    from mcp_types import ErrorData, JSONRPCError
 
     what = {
         -32700: "Parse error: a message is one line of JSON.",

@@ -16,7 +16,7 @@ from ferrule.models import ModelError, clean_text
 from ferrule.models.bodies import encode_json, generate_path
 from ferrule.models.http import HttpModel
 from ferrule.registry import dynamic
-from ferrule.serve.mcp.http import Scope, bearer, only
+from ferrule.serve.http_server import Scope, bearer, only
 from ferrule.serve.proxy.apis import APIS, ClientApi, Kind, ProxyError
 from ferrule.serve.proxy.body import fit_request
 from ferrule.serve.proxy.exchange import Exchange, Request, Shop, send_error

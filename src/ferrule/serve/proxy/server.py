@@ -13,7 +13,7 @@ import msgspec
 from ferrule.core.errors import ConfigError
 from ferrule.models import ModelError
 from ferrule.models.catalog import choose
-from ferrule.serve.mcp.http import HttpGuard, serve_app
+from ferrule.serve.http_server import HttpGuard, serve_app
 from ferrule.serve.proxy.app import OPEN_PATHS, App, credentials, refusal
 from ferrule.serve.proxy.exchange import Shop
 from ferrule.serve.proxy.records import Record, RequestRecords, TrafficTape

@@ -22,7 +22,7 @@ from ferrule.models import Model, ModelError, RetryNotice
 from ferrule.models.catalog import CATALOG, DEFAULT_OUTPUT, ELSEWHERE, has_bound, load_model, resolve_name
 from ferrule.models.hosts import ALIASES
 from ferrule.models.http import HttpModel, Tap
-from ferrule.serve.mcp.http import LOOPBACK
+from ferrule.serve.http_server import LOOPBACK
 from ferrule.serve.proxy.apis import ProxyError
 from ferrule.settings import Models, ProxySettings, Routing
 from ferrule.wire import Delta, ModelRequest
