@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ferrule import Call, Engine
-from ferrule.cli.driven.tools import ByPeer
+from ferrule.cli.driven import ByPeer
 from ferrule.cli.prompts import TerminalAsker
 from ferrule.cli.talk.questions import InPerson
 from ferrule.core.access import Access

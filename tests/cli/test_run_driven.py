@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.cli.recordings import lines_of, recording, start
 
-from ferrule.cli.driven.tools import inside
+from ferrule.cli.driven import inside
 from ferrule.cli.main import run
 from ferrule.cli.session_flags import rules_in
 from ferrule.models.cues import calls, hangs, said

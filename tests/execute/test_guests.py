@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ferrule import execute as module
+from ferrule import execute
 from ferrule.execute import Guests
 
 LIMIT_SECONDS = 10
@@ -166,7 +166,7 @@ async def test_what_a_body_leaves_running_ends_with_its_call(guests):
 
 
 async def test_what_will_not_end_is_not_carried_into_the_next_call(guests, monkeypatch, caplog):
-    monkeypatch.setattr(module, "_GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(execute, "_GRACE_SECONDS", 0.05)
     turns: list[str] = []
 
     async def stubborn() -> None:
@@ -224,9 +224,9 @@ async def test_a_call_that_is_cancelled_before_it_begins_never_begins(guests):
         begun.append(1)
 
     # A guest that is still busy with an earlier job has the later one in its queue.
-    guest = module._Guest()
+    guest = execute._Guest()
     answers = [asyncio.get_running_loop().create_future() for _ in range(2)]
-    jobs = [module._Job(each, answer) for each, answer in zip((blocker, body), answers, strict=True)]
+    jobs = [execute._Job(each, answer) for each, answer in zip((blocker, body), answers, strict=True)]
     for job in jobs:
         guest.take(job)
     guest.stop(jobs[1])
@@ -239,7 +239,7 @@ async def test_a_call_that_is_cancelled_before_it_begins_never_begins(guests):
 
 @pytest.mark.parametrize("ending", ["returns", "raises", "exits"])
 async def test_a_body_that_never_hears_is_given_up(guests, monkeypatch, ending):
-    monkeypatch.setattr(module, "_GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(execute, "_GRACE_SECONDS", 0.05)
     started, release = threading.Event(), threading.Event()
 
     async def body() -> str:
@@ -263,7 +263,7 @@ async def test_a_body_that_never_hears_is_given_up(guests, monkeypatch, ending):
 
 
 async def test_a_call_that_is_cancelled_twice_gives_its_body_up_at_once(guests, monkeypatch):
-    monkeypatch.setattr(module, "_GRACE_SECONDS", 3600.0)
+    monkeypatch.setattr(execute, "_GRACE_SECONDS", 3600.0)
     started, release = threading.Event(), threading.Event()
 
     async def body() -> None:
@@ -314,7 +314,7 @@ async def test_threads_are_reused(guests):
 
 
 async def test_idle_threads_are_not_kept_without_end(guests):
-    most = module._IDLE_MOST
+    most = execute._IDLE_MOST
     barrier = threading.Barrier(most + 4, timeout=LIMIT_SECONDS)
 
     async def body() -> None:
@@ -398,7 +398,7 @@ def test_a_loop_that_is_gone_is_not_told():
 
     guests, started, release = Guests(), threading.Event(), threading.Event()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_GRACE_SECONDS", 0.05)
+        patch.setattr(execute, "_GRACE_SECONDS", 0.05)
         asyncio.run(main())
     threads = [thread for thread in threading.enumerate() if thread.name == "ferrule-guest"]
     release.set()

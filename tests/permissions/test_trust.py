@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions import trust as trusts
+from ferrule.permissions import trust
 from ferrule.permissions.trust import Trust
 
 FILES = (".claude/settings.json", ".amp/settings.json")
@@ -343,6 +343,6 @@ contents = st.dictionaries(st.text("ab", min_size=1, max_size=3), st.none() | st
 
 @given(contents, contents)
 def test_different_rules_have_different_fingerprints(one, other):
-    same = trusts._fingerprint(one) == trusts._fingerprint(other)
+    same = trust._fingerprint(one) == trust._fingerprint(other)
 
     assert same == (one == other)

@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
-from ferrule import documents as decoder
-from ferrule import documents as formats
+from ferrule import documents
 from ferrule.documents import LONG_SIDE, BadDocument, BadPages, DecoderLimits, Leaf, Pages, is_pdf, pages, ranges, size
 
 CATALOG = b"<< /Type /Catalog /Pages 2 0 R >>"
@@ -214,7 +213,7 @@ async def test_lines_end_in_one_character():
 
 
 async def test_a_long_page_is_cut_and_says_so(monkeypatch):
-    monkeypatch.setattr(formats, "PAGE_CHARS", 10)
+    monkeypatch.setattr(documents, "PAGE_CHARS", 10)
 
     assert (await read(written("0123456789abc"))).pages == (
         Leaf(1, "0123456789\n[The page has 13 characters; these are the first 10.]"),
@@ -258,7 +257,7 @@ async def test_a_picture_of_a_page_is_never_too_large(measures, shown):
 
 
 async def test_a_picture_of_too_many_bytes_becomes_a_jpeg(monkeypatch):
-    monkeypatch.setattr(formats, "PAGE_PICTURE_BYTES", 600_000)
+    monkeypatch.setattr(documents, "PAGE_PICTURE_BYTES", 600_000)
     entries = b"/Type /XObject /Subtype /Image /Width 600 /Height 700 /BitsPerComponent 8 /ColorSpace /DeviceRGB"
 
     leaf = (await read(single(DRAWING, picture=stream(os.urandom(600 * 700 * 3), entries)))).pages[0]
@@ -286,7 +285,7 @@ async def test_without_pillow_there_is_still_text(monkeypatch):
 
 
 async def test_a_file_of_too_many_bytes_is_refused(monkeypatch):
-    monkeypatch.setattr(formats, "DOCUMENT_BYTES", 100)
+    monkeypatch.setattr(documents, "DOCUMENT_BYTES", 100)
     monkeypatch.setattr(sys, "executable", "/nowhere/python")  # nothing may be decoded
 
     assert (await refused(written("x"))).code == "too-large-to-show"
@@ -384,7 +383,7 @@ async def test_an_image_bomb_in_a_page_ends_at_most_the_child():
     ],
 )
 async def test_what_a_decoder_says_is_not_believed(tmp_path, monkeypatch, said):
-    monkeypatch.setattr(decoder, "_PROGRAM", str(tmp_path / "liar.py"))
+    monkeypatch.setattr(documents, "_PROGRAM", str(tmp_path / "liar.py"))
     (tmp_path / "liar.py").write_text(f"import os; os.write(1, {said!r})")
 
     assert str(await refused(written("x"))) == "The document could not be decoded."
@@ -392,7 +391,7 @@ async def test_what_a_decoder_says_is_not_believed(tmp_path, monkeypatch, said):
 
 @pytest.mark.parametrize("times", [1, 2])
 async def test_a_cancelled_decoder_is_gone(tmp_path, monkeypatch, times):
-    monkeypatch.setattr(decoder, "_PROGRAM", str(tmp_path / "endless.py"))
+    monkeypatch.setattr(documents, "_PROGRAM", str(tmp_path / "endless.py"))
     begun = tmp_path / "begun"
     (tmp_path / "endless.py").write_text(
         f"import os\nopen({str(begun)!r} + '.part', 'w').write(str(os.getpid()))\n"

@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from ferrule import documents as decoder
-from ferrule import documents as formats
+from ferrule import documents
 from ferrule.documents import LONG_SIDE, MOST_BYTES, BadPicture, DecoderLimits, fit, kind, size
 
 MEDIA_TYPES = {"PNG": "image/png", "JPEG": "image/jpeg", "GIF": "image/gif", "WEBP": "image/webp"}
@@ -222,7 +221,7 @@ async def test_a_bomb_is_refused_by_its_header(raw, width, height, original, mon
 
 
 async def test_a_file_of_too_many_bytes_is_refused(monkeypatch):
-    monkeypatch.setattr(formats, "PICTURE_BYTES", 1000)
+    monkeypatch.setattr(documents, "PICTURE_BYTES", 1000)
 
     error = await refused(png(50, 50, bytes(2000)))
 
@@ -334,7 +333,7 @@ async def test_a_png_of_too_many_bytes_becomes_a_jpeg():
 
 
 async def test_transparent_parts_become_white_in_a_jpeg(monkeypatch):
-    monkeypatch.setattr(formats, "MOST_BYTES", 40_000)
+    monkeypatch.setattr(documents, "MOST_BYTES", 40_000)
     file = io.BytesIO()
     image = Image.frombytes("RGBA", (1600, 20), os.urandom(4 * 1600 * 20))
     image.paste((0, 0, 0, 0), (0, 0, 100, 20))
@@ -355,7 +354,7 @@ async def test_the_original_keeps_its_pixels_and_obeys_the_limit_of_bytes():
 
 
 async def test_a_jpeg_becomes_smaller_until_it_fits(monkeypatch):
-    monkeypatch.setattr(formats, "MOST_BYTES", 20_000)
+    monkeypatch.setattr(documents, "MOST_BYTES", 20_000)
 
     fitted = await fit(noise("JPEG", 800, 800), original=True)
 
@@ -411,16 +410,16 @@ async def test_many_pictures_at_once_wait_for_each_other():
 
 async def test_the_child_gets_nothing_of_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("API_TOKEN", "secret")
-    monkeypatch.setattr(decoder, "_PROGRAM", str(tmp_path / "spy.py"))
+    monkeypatch.setattr(documents, "_PROGRAM", str(tmp_path / "spy.py"))
     (tmp_path / "spy.py").write_text(
         "import json, os, sys\n"
         "print(json.dumps([sorted(os.environ), os.getcwd(), sys.flags.isolated, len(os.listdir('/dev/fd'))]))\n"
     )
 
-    spied = await decoder.decode("picture", b"", {}, limits=DecoderLimits(), where=[])
+    spied = await documents.decode("picture", b"", {}, limits=DecoderLimits(), where=[])
     names, folder, isolated, descriptors = json.loads(spied.said)
 
-    assert set(names) <= {"LC_CTYPE", *decoder._KEPT}
+    assert set(names) <= {"LC_CTYPE", *documents._KEPT}
     assert (folder, isolated) == ("/", 1)
     assert descriptors <= 4  # the three of every process, and the one that lists them
 
@@ -453,7 +452,7 @@ def test_the_child_limits_itself():
     ],
 )
 async def test_a_decoder_that_breaks_is_a_failure_and_is_gone(tmp_path, monkeypatch, program):
-    monkeypatch.setattr(decoder, "_PROGRAM", str(tmp_path / "broken.py"))
+    monkeypatch.setattr(documents, "_PROGRAM", str(tmp_path / "broken.py"))
     (tmp_path / "broken.py").write_text(program)
 
     error = await refused(drawn("PNG", 2000, 1000), limits=DecoderLimits(seconds=2))
@@ -472,7 +471,7 @@ async def test_a_decoder_that_breaks_is_a_failure_and_is_gone(tmp_path, monkeypa
     ],
 )
 async def test_what_a_decoder_says_is_not_believed(tmp_path, monkeypatch, said):
-    monkeypatch.setattr(decoder, "_PROGRAM", str(tmp_path / "liar.py"))
+    monkeypatch.setattr(documents, "_PROGRAM", str(tmp_path / "liar.py"))
     (tmp_path / "liar.py").write_text(f"import os; os.write(1, {said!r})")
 
     assert (await refused(drawn("PNG", 2000, 1000))).code == "bad-image"
@@ -516,10 +515,10 @@ async def test_a_decoder_opens_nothing_but_what_it_is_given(tmp_path, monkeypatc
     open_up = "" if confined else "inside['confine'] = lambda *_: None\n"
     (tmp_path / "taken.py").write_text(
         f"{TRIES}\ninside = {{'__name__': 'decoding'}}\n"
-        f"exec(compile(open({decoder._PROGRAM!r}).read(), 'decoding', 'exec'), inside)\n"
+        f"exec(compile(open({documents._PROGRAM!r}).read(), 'decoding', 'exec'), inside)\n"
         f"{open_up}inside['_TASKS'] = dict.fromkeys(inside['_TASKS'], tries)\ninside['main']()\n"
     )
-    monkeypatch.setattr(decoder, "_PROGRAM", str(tmp_path / "taken.py"))
+    monkeypatch.setattr(documents, "_PROGRAM", str(tmp_path / "taken.py"))
     with contextlib.ExitStack() as stack:
         tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         unix = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -531,9 +530,9 @@ async def test_a_decoder_opens_nothing_but_what_it_is_given(tmp_path, monkeypatc
             "port": tcp.getsockname()[1],
             "unix": str(tmp_path / "s"),
         }
-        where = decoder.folders(["pypdfium2", "PIL"])
+        where = documents.folders(["pypdfium2", "PIL"])
         assert where is not None
-        said = json.loads((await decoder.decode(task, b"", wanted, limits=DecoderLimits(), where=where)).said)
+        said = json.loads((await documents.decode(task, b"", wanted, limits=DecoderLimits(), where=where)).said)
 
     # A kernel without Landlock still keeps the sockets away; it is said here which one was tested.
     by_landlock = ctypes.CDLL(None).syscall(444, None, 0, 1) > 0

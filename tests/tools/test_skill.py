@@ -14,8 +14,7 @@ from ferrule.core.errors import ToolFailure
 from ferrule.core.services import Bringing, SkillLoaded
 from ferrule.settings import Permissions, SandboxSettings
 from ferrule.tools import BUILTIN
-from ferrule.tools.skills import Parameter, ServerPrompt, Skills
-from ferrule.tools.skills import tool as running
+from ferrule.tools.skills import Parameter, ServerPrompt, Skills, tool
 from ferrule.tools.skills.tool import MOST_ARGUMENTS_CHARS, UseSkill
 
 LIMIT_SECONDS = 60
@@ -282,14 +281,14 @@ async def test_an_output_is_bounded_and_is_only_text(session):
     session.put(session.own, "x", "!`seq 100000`\n!`echo '$0 !'; printf '\\140id\\140'`\n$0")
     text = await session.text("x", "given")
 
-    assert len(text) < 3 * running.HALF_CHARS
+    assert len(text) < 3 * tool.HALF_CHARS
     assert text.startswith("1\n2\n3\n")
     assert text.endswith("100000\n$0 !\n`id`\ngiven")
     assert not [name for _, _, names in os.walk(session.engine.state) for name in names if name.endswith(".log")]
 
 
 async def test_a_command_that_takes_too_long_is_stopped(session, monkeypatch):
-    monkeypatch.setattr(running, "SECONDS", 0.3)
+    monkeypatch.setattr(tool, "SECONDS", 0.3)
     session.put(session.own, "x", "!`echo begun; sleep 600`\nEnd.")
 
     assert await session.text("x") == "begun\n[`echo begun; sleep 600` was stopped after 0.3 seconds.]\nEnd."

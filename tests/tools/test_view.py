@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 from tests.direct import Direct
 
-from ferrule import Engine
-from ferrule import documents as formats
+from ferrule import Engine, documents
 from ferrule.core.access import Access
 from ferrule.core.errors import ToolFailure
 from ferrule.documents import LONG_SIDE, MOST_BYTES
@@ -71,7 +70,7 @@ async def test_a_large_image_is_scaled_unless_the_original_is_wanted(direct, fol
 
     shown = await direct(ViewImage(), path="a.png", original=original)
 
-    assert formats.size(shown.data) == size
+    assert documents.size(shown.data) == size
     assert direct.notes == notes
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from ferrule import documents as formats
+from ferrule import documents
 from ferrule.core.call import Call
 from ferrule.core.content import Document, Image, Text, data_bytes
 from ferrule.core.errors import ConfigError
@@ -105,7 +105,7 @@ def is_shown(path: str) -> bool:
             head = file.read(16)
     except OSError:
         return False
-    return formats.kind(head) is not None or is_pdf(head)
+    return documents.kind(head) is not None or is_pdf(head)
 
 
 def check_vision(parts: Iterable[Part], model: Model) -> None:
@@ -151,8 +151,8 @@ def _read(path: str) -> bytes:
             about = os.fstat(descriptor)
             if not stat.S_ISREG(about.st_mode):
                 raise ConfigError(f"{path} is no file, so it cannot be attached. {_TAKEN}.")
-            _check_size(path, about.st_size, formats.PICTURE_BYTES)
-            return read_all(descriptor, formats.PICTURE_BYTES)
+            _check_size(path, about.st_size, documents.PICTURE_BYTES)
+            return read_all(descriptor, documents.PICTURE_BYTES)
         finally:
             os.close(descriptor)
     except FileNotFoundError as error:
@@ -164,7 +164,7 @@ def _read(path: str) -> bytes:
 
 def _kind(raw: bytes) -> str | None:
     """The media type, by the content alone."""
-    if (found := formats.kind(raw[:16])) is not None:
+    if (found := documents.kind(raw[:16])) is not None:
         return found
     if is_pdf(raw[:16]):
         return _PDF
@@ -187,8 +187,8 @@ def _agree(media_type: str, kind: str) -> bool:
 
 async def _picture(raw: bytes, title: str, said: str) -> Image:
     try:
-        fitted = await formats.fit(raw)
-    except formats.BadPicture as error:
+        fitted = await documents.fit(raw)
+    except documents.BadPicture as error:
         raise ConfigError(f"{said} cannot be attached. {error}") from error
     return Image(fitted.media_type, base64.b64encode(fitted.data).decode(), title=title)
 

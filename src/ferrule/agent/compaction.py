@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ferrule.agent import Compacted, Stopped
 from ferrule.agent.attachments import find_attachments, names_of
-from ferrule.agent.conversation import CHARS_PER_TOKEN, tokens_of, words_of
+from ferrule.agent.conversation import CHARS_PER_TOKEN, SUMMED_UP, tokens_of, words_of
 from ferrule.agent.prompt import summary_prompt
 from ferrule.agent.recall import NAME
 from ferrule.core.content import Document, Image, Text
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from ferrule.agent.conversation import Conversation
 
 
-SUMMED_UP = "[The conversation until here was summed up"
-"""How the turn begins that stands for those that were summed up."""
 _SMALL_CHARS = 600
 """Outputs up to this length stay: leaving them out would save next to nothing."""
 _KEPT_PART = 0.25

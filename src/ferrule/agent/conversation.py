@@ -44,6 +44,8 @@ RESUMED = "error: tool execution was interrupted (session resumed)"
 INTERRUPTED = "error: tool execution was interrupted by the user"
 STOPPED_BEFORE = "[The user interrupted you before this message.]"
 EMPTY = "[The user sent nothing.]"
+SUMMED_UP = "[The conversation until here was summed up"
+"""How the turn begins that stands for those that were summed up."""
 LEFT_OFF = "left-off"
 """What the store calls the place where the user has interrupted a conversation."""
 

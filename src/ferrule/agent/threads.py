@@ -376,7 +376,7 @@ def copy_thread(state: str, thread: str, copy: str) -> str:
 
 
 def _open_store(state: str) -> "contextlib.closing[ThreadStore]":
-    """Open a store to read it: how long threads are kept is known only with the settings, and reading needs no limit."""
+    """Open a store to read it: the settings are not known yet, and reading needs none."""
     from ferrule.tools.threads.store import ThreadStore  # SQLite is for conversations that go on
 
     return contextlib.closing(ThreadStore(os.path.join(state, "threads")))

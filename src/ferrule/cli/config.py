@@ -17,7 +17,7 @@ import click
 import msgspec
 import tomlkit
 
-from ferrule import permissions as decision
+from ferrule import permissions
 from ferrule.cli.options import setting_keys
 from ferrule.cli.show import DONE, DefaultCommandGroup, paint
 from ferrule.core.errors import ConfigError, near
@@ -356,7 +356,7 @@ def check_meaning(settings: Settings, key: str = "") -> None:
 
     checks: dict[str, Callable[[], object]] = {
         "dialect": lambda: load_dialect(settings.dialect),
-        "permissions.mode": lambda: decision.parse_mode(settings.permissions.mode),
+        "permissions.mode": lambda: permissions.parse_mode(settings.permissions.mode),
         "models.default": lambda: settings.models.default and resolve_name(settings.models.default, settings.models),
         "models.small": lambda: settings.models.small and resolve_name(settings.models.small, settings.models),
     }

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.cli.talk import markdown as module
+from ferrule.cli.talk import markdown
 from ferrule.cli.talk.markdown import Blocks, Drawer
 
 DOCUMENTS = {
@@ -126,8 +126,8 @@ def test_a_long_code_block_is_not_parsed_anew_for_each_of_its_lines(monkeypatch)
             parsed.append(len(text))
             return whole.parse(text)
 
-    whole = module.parser()
-    monkeypatch.setattr(module, "parser", Counting)
+    whole = markdown.parser()
+    monkeypatch.setattr(markdown, "parser", Counting)
     blocks = Blocks()
     blocks.feed("```\n")
     for number in range(2000):

@@ -11,7 +11,7 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from ferrule.cli.talk import screen as screens
+from ferrule.cli.talk import screen
 from ferrule.cli.talk.events import ChatTranscript
 from ferrule.cli.talk.keyboard import Keyboard, expand_paste
 from ferrule.cli.talk.status import Live
@@ -29,7 +29,7 @@ async def heard():
 
 async def pressed(monkeypatch, *keys, running=False, text="", settings=None):
     """What came of keys that came one after the other, each read on its own."""
-    monkeypatch.setattr(screens, "_output", DummyOutput)
+    monkeypatch.setattr(screen, "_output", DummyOutput)
     did: list[str] = []
 
     def note(what):
@@ -138,7 +138,7 @@ KEYS = [
 def test_any_keys_leave_the_input_consistent(keys, running):
     async def check():
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(screens, "_output", DummyOutput)
+            patch.setattr(screen, "_output", DummyOutput)
             sent: list[str] = []
             with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
                 board = Keyboard()
@@ -161,7 +161,7 @@ def test_any_keys_leave_the_input_consistent(keys, running):
 
 
 def test_escape_waits_longer_over_a_network(monkeypatch):
-    monkeypatch.setattr(screens, "_output", DummyOutput)
+    monkeypatch.setattr(screen, "_output", DummyOutput)
     monkeypatch.setitem(os.environ, "SSH_CONNECTION", "1")
 
     assert Keyboard().application.ttimeoutlen > 0.1
@@ -190,7 +190,7 @@ async def test_vim_keys_edit_and_esc_still_stops(monkeypatch, keys, running, did
 
 
 async def test_with_vim_keys_a_question_is_answered_from_normal_mode_too(monkeypatch):
-    monkeypatch.setattr(screens, "_output", DummyOutput)
+    monkeypatch.setattr(screen, "_output", DummyOutput)
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         board = Keyboard()
         board.adopt(VIM, "/home/me/shop")
@@ -217,7 +217,7 @@ async def test_with_vim_keys_a_question_is_answered_from_normal_mode_too(monkeyp
 
 
 async def test_words_that_are_typed_to_an_open_question_are_no_answer(monkeypatch):
-    monkeypatch.setattr(screens, "_output", DummyOutput)
+    monkeypatch.setattr(screen, "_output", DummyOutput)
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         board = Keyboard()
 

@@ -9,7 +9,7 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from ferrule.cli.talk import screen as screens
+from ferrule.cli.talk import screen
 from ferrule.cli.talk.keyboard import Keyboard
 from ferrule.cli.talk.picker import Picker, PickerRow, Scope, pick_by_number
 from ferrule.cli.talk.text import line, plain, wide
@@ -46,7 +46,7 @@ def headed(board):
 
 async def picked(monkeypatch, rows, *keys, text="", before="", stays_open=False, **options):
     """What is chosen by keys that come one after the other, and what is in the input then."""
-    monkeypatch.setattr(screens, "_output", DummyOutput)
+    monkeypatch.setattr(screen, "_output", DummyOutput)
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         board = Keyboard()
         board._presses._clock = lambda: 0.0
@@ -119,7 +119,7 @@ async def test_a_key_that_was_typed_ahead_does_not_choose(monkeypatch):
 
 
 async def test_a_question_waits_until_the_list_is_closed(monkeypatch):
-    monkeypatch.setattr(screens, "_output", DummyOutput)
+    monkeypatch.setattr(screen, "_output", DummyOutput)
     with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
         board = Keyboard()
         board.application.ttimeoutlen = board.application.timeoutlen = 0.01

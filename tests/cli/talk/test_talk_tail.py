@@ -1,7 +1,6 @@
 """The end of an earlier conversation: what was typed, what was called, and what became of it."""
 
-from ferrule.agent.compaction import SUMMED_UP
-from ferrule.agent.conversation import STOPPED_BEFORE
+from ferrule.agent.conversation import STOPPED_BEFORE, SUMMED_UP
 from ferrule.cli.talk.events import Prose, TerminalPicture
 from ferrule.cli.talk.own_commands import OUTSIDE, TOLD
 from ferrule.cli.talk.status import tail

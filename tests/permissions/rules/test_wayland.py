@@ -3,12 +3,11 @@
 import pytest
 
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.rules import Subject
-from ferrule.permissions.rules import claude as wayland
+from ferrule.permissions.rules import Subject, claude
 
 
 def read(text, layer="user"):
-    return wayland.read_wayland(text, source="config.toml", layer=layer)
+    return claude.read_wayland(text, source="config.toml", layer=layer)
 
 
 def call(tool: str, *names: str) -> Subject:

@@ -4,7 +4,7 @@ import pytest
 from tests.sources.custom.conftest import Calls
 from tests.sources.custom.test_lua import tool
 
-from ferrule.sources.custom import module as lua
+from ferrule.sources.custom import module
 from ferrule.sources.custom.module import LuaFailed, LuaState
 
 NOTHING_THERE = [
@@ -187,12 +187,12 @@ def test_a_tool_that_changes_its_globals_changes_nothing_of_the_sandbox(monkeypa
     state.compile(bool)
     assert b'"name":"t"' in state.describe(bool)
     assert state.execute(b'{"b": [1, null, "x"]}', bool) == b'={"a":[1,null,"x"]}'
-    monkeypatch.setattr(lua, "MEMORY_BYTES", 1 << 20)
+    monkeypatch.setattr(module, "MEMORY_BYTES", 1 << 20)
     assert state.execute(b'{"b": 1}', bool) == b'={"a":1}'
 
 
 def test_an_input_larger_than_the_memory_is_refused_and_nothing_dies(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(lua, "MEMORY_BYTES", 1 << 20)
+    monkeypatch.setattr(module, "MEMORY_BYTES", 1 << 20)
     state = LuaState(b"return {execute = function(input) return #input.text end}", "/t.lua")
     state.compile(bool)
     state.describe(bool)

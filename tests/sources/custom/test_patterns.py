@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.sources import custom
-from ferrule.sources.custom import module as sandbox
+from ferrule.sources.custom import module
 
 ASK = b"""
 local ours, theirs, decide = ...
@@ -35,7 +35,7 @@ end
 
 
 def _asker():
-    lua = sandbox._newest().LuaRuntime(encoding=None, register_eval=False, register_builtins=False)
+    lua = module._newest().LuaRuntime(encoding=None, register_eval=False, register_builtins=False)
     with open(os.path.join(os.path.dirname(custom.__file__), "patterns.lua"), "rb") as file:
         ours = lua.execute(file.read())
     ours[b"set_quick"](-1)

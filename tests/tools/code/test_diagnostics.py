@@ -16,8 +16,7 @@ from ferrule.core.errors import ToolFailure
 from ferrule.dialects.amp import render_problems
 from ferrule.files.guard import Guard
 from ferrule.settings import LanguageServer, LspSettings
-from ferrule.tools.lsp import Problem, Problems
-from ferrule.tools.lsp import diagnostics as problems
+from ferrule.tools.lsp import Problem, Problems, diagnostics
 from ferrule.tools.lsp.diagnostics import Diagnostics, DiagnosticsArgs
 from ferrule.tools.lsp.servers import LanguageServers
 
@@ -150,7 +149,7 @@ async def test_only_what_lies_below_a_folder_is_looked_at(fake):
 
 
 async def test_of_very_many_files_those_changed_last_are_looked_at(fake, monkeypatch):
-    monkeypatch.setattr(problems, "MOST_FILES", 12)
+    monkeypatch.setattr(diagnostics, "MOST_FILES", 12)
     for number in range(15):
         path = fake.folder / f"{number:02}.txt"
         path.write_text("!x\n")
@@ -238,7 +237,7 @@ async def test_files_that_a_server_is_silent_about_are_named(tmp_path):
 
 
 async def test_very_many_problems_are_counted_and_cut(fake, monkeypatch):
-    monkeypatch.setattr(problems, "MOST_PROBLEMS", 3)
+    monkeypatch.setattr(diagnostics, "MOST_PROBLEMS", 3)
     fake.write(a_txt="!a !b !c !d !e\n")
 
     outcome = await fake("a.txt")

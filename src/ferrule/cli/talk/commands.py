@@ -624,7 +624,7 @@ async def rewind(chat: "Chat", rest: str) -> Next:
 
 
 async def _ask_prompt(chat: "Chat", prompts: list[RewindPoint]) -> str:
-    """What is typed to a list of the own_commands."""
+    """What is typed to a list of the prompts."""
     column = len(str(prompts[-1].prompt.number))
     chat.say(BLANK)
     if len(prompts) > MOST_PROMPTS:

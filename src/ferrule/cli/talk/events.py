@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from ferrule import agent as told
+from ferrule import agent
 from ferrule.agent import Ended
 from ferrule.cli.talk.markdown import Blocks
 from ferrule.cli.talk.text import BLANK, Line, UnbrokenLine, diff_lines, diff_sign, line, sentence
@@ -150,8 +150,8 @@ def parse_checks(reply: Reply) -> Outcome | None:
 
 def find_new_errors(reply: Reply) -> list[str]:
     """The errors that a language server sees since the call, as rows."""
-    told = [note for note in reply.notes if note.startswith("New errors")]
-    return [row for note in told for row in note.splitlines() if row.strip()]
+    agent = [note for note in reply.notes if note.startswith("New errors")]
+    return [row for note in agent for row in note.splitlines() if row.strip()]
 
 
 def _of_object(result: Mapping[str, Any]) -> Outcome:
@@ -281,16 +281,16 @@ class ChildRow(msgspec.Struct, frozen=True):
     doing: tuple[tuple[str, str], ...] = ()
     """The calls that run, by id, in words."""
 
-    def after(self, event: told.AgentEvent, cwd: str) -> "ChildRow":
+    def after(self, event: agent.AgentEvent, cwd: str) -> "ChildRow":
         """The row after one of its own events."""
         match event:
-            case told.TurnEnded():
+            case agent.TurnEnded():
                 usage = event.spent.usage
                 return msgspec.structs.replace(self, turns=event.spent.turns, used_tokens=usage.input + usage.output)
-            case told.Called(call=calls.Prepared() as call):
+            case agent.Called(call=calls.Prepared() as call):
                 words = f"{call.name} {about(call.arguments, cwd)}"
                 return msgspec.structs.replace(self, doing=(*self.doing, (call.id, words)))
-            case told.Called(call=calls.Done() as call):
+            case agent.Called(call=calls.Done() as call):
                 return msgspec.structs.replace(self, doing=tuple(one for one in self.doing if one[0] != call.id))
         return self
 
@@ -366,7 +366,7 @@ def call_done(row: CallRow, done: calls.Done, more: str = "") -> list[Line]:
     ]
 
 
-def child_done(child: ChildRow, event: told.ChildEnded) -> Line:
+def child_done(child: ChildRow, event: agent.ChildEnded) -> Line:
     usage = event.spent.usage
     parts = [_answers(event.spent.turns), f"{tokens(usage.input + usage.output)} tokens", seconds(event.spent.seconds)]
     ok = event.reason == "end"
@@ -589,64 +589,64 @@ class ChatTranscript:
             if key[1] == call_id:
                 self._calls[key] = msgspec.structs.replace(row, is_asked=is_asked)
 
-    def feed(self, event: told.AgentEvent) -> list[Piece]:
+    def feed(self, event: agent.AgentEvent) -> list[Piece]:
         """What is to be printed now."""
-        if isinstance(event, told.Began) and self._since is None and event.thread not in self._children:
+        if isinstance(event, agent.Began) and self._since is None and event.thread not in self._children:
             self._main, self.cwd = event.thread, event.cwd
             self._since = self._clock()
         if event.thread != self._main and self._main:
             return self._of_child(event)
         return self._of_main(event)
 
-    def _of_main(self, event: told.AgentEvent) -> list[Piece]:
-        if isinstance(event, told.TurnBegan | told.Spoke | told.Thought | told.Calling):
+    def _of_main(self, event: agent.AgentEvent) -> list[Piece]:
+        if isinstance(event, agent.TurnBegan | agent.Spoke | agent.Thought | agent.Calling):
             self._waiting = ""  # it answers
         match event:
-            case told.Spoke():
+            case agent.Spoke():
                 return [*self._end_thinking(), *self._add_blocks(self._blocks.feed(event.text))]
-            case told.Thought():
+            case agent.Thought():
                 if self._thinking_since is None:
                     self._thinking_since = self._clock()
                 self._thought += event.text
-            case told.Calling():
+            case agent.Calling():
                 self._calls[event.thread, event.id] = CallRow(event.name, since=self._clock())
                 return self._end_answer()
-            case told.TurnEnded():
+            case agent.TurnEnded():
                 return self._end_answer()
-            case told.Called():
+            case agent.Called():
                 return self._of_call(event.thread, event.call)
-            case told.Ended():
+            case agent.Ended():
                 return self._on_end(event)
             case _:
                 return self._beside(event)
         return []
 
-    def _beside(self, event: told.AgentEvent) -> list[Piece]:
+    def _beside(self, event: agent.AgentEvent) -> list[Piece]:
         """What is not the model's answer and not a call."""
         match event:
-            case told.Retrying():
+            case agent.Retrying():
                 return self._on_retry(event)
-            case told.ChildBegan():
+            case agent.ChildBegan():
                 self._begin(event)
-            case told.ChildEnded():
+            case agent.ChildEnded():
                 return self._on_child_end(event)
-            case told.Steered():
+            case agent.Steered():
                 return self._on_steered(event)
         return self._on_notice(event)
 
-    def _on_steered(self, event: told.Steered) -> list[Piece]:
+    def _on_steered(self, event: agent.Steered) -> list[Piece]:
         if event.text not in self.queued:
             return []  # nobody typed it
         self.queued.remove(event.text)
         return [*self._end_answer(), *self._apart("user", sentence(("cyan bold", "> "), ("bold", event.text)))]
 
-    def _on_notice(self, event: told.AgentEvent) -> list[Piece]:
+    def _on_notice(self, event: agent.AgentEvent) -> list[Piece]:
         """What is worth one dim line."""
-        if isinstance(event, told.Compacted):
+        if isinstance(event, agent.Compacted):
             what = "summed up" if event.kind == "summary" else "made smaller (old outputs left out)"
             sizes = f"{tokens(event.before_tokens)} → {tokens(event.after_tokens)} tokens"
             return self._apart("note", line(("dim", f"  The conversation was {what}: {sizes}.")))
-        if isinstance(event, told.Warned | told.FellBack):
+        if isinstance(event, agent.Warned | agent.FellBack):
             return self._apart("note", sentence(("yellow", "  ! "), ("dim", event.sentence)))
         return []
 
@@ -654,7 +654,7 @@ class ChatTranscript:
         """A sentence that the user should read, and which is no event."""
         return self._apart("note", sentence(("yellow", "  ! "), ("dim", text)))
 
-    def _on_retry(self, event: told.Retrying) -> list[Piece]:
+    def _on_retry(self, event: agent.Retrying) -> list[Piece]:
         self._blocks.drop()
         self._thought, self._thinking_since = "", None
         self._calls = {key: row for key, row in self._calls.items() if key[0] != event.thread or row.is_complete}
@@ -664,27 +664,27 @@ class ChatTranscript:
         self._waiting = "waiting for the model"
         return self._apart("note", sentence(("dim", words)))
 
-    def _of_child(self, event: told.AgentEvent) -> list[Piece]:
+    def _of_child(self, event: agent.AgentEvent) -> list[Piece]:
         child = self._children.get(event.thread)
         match event:
-            case told.ChildBegan():
+            case agent.ChildBegan():
                 self._begin(event)
-            case told.ChildEnded():
+            case agent.ChildEnded():
                 return self._on_child_end(event)
-            case told.Called() if isinstance(event.call, calls.Reported):
+            case agent.Called() if isinstance(event.call, calls.Reported):
                 return self._of_call(event.thread, event.call)
-            case told.Warned() | told.Compacted():
-                return self._on_notice(event) if isinstance(event, told.Warned) else []
+            case agent.Warned() | agent.Compacted():
+                return self._on_notice(event) if isinstance(event, agent.Warned) else []
         if child is not None:
             self._children[event.thread] = child.after(event, self.cwd)
         return []
 
-    def _begin(self, event: told.ChildBegan) -> None:
+    def _begin(self, event: agent.ChildBegan) -> None:
         self._children[event.child] = ChildRow(
             event.name, event.description, event.thread, event.call_id, since=self._clock()
         )
 
-    def _on_child_end(self, event: told.ChildEnded) -> list[Piece]:
+    def _on_child_end(self, event: agent.ChildEnded) -> list[Piece]:
         child = self._children.pop(event.child, None)
         if child is None:
             return []
@@ -777,7 +777,7 @@ class ChatTranscript:
         """The answer is over, or goes on with calls: nothing of it stays unfinished."""
         return [*self._end_thinking(), *self._add_blocks(self._blocks.end())]
 
-    def _on_end(self, event: told.Ended) -> list[Piece]:
+    def _on_end(self, event: agent.Ended) -> list[Piece]:
         out = self._end_answer()
         for row in self._calls.values():
             out += self._apart("tool", line(("red", "  ✗ "), ("bold", row.name), f" {row.about}", ("dim", "  stopped")))

@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ferrule.agent import AgentEvent, Began, Called, ChildBegan, Compacted, FellBack, TurnEnded, add_usage, clamp_usage
-from ferrule.agent.compaction import SUMMED_UP
-from ferrule.agent.conversation import CHARS_PER_TOKEN, STOPPED_BEFORE, tokens_of
+from ferrule.agent.conversation import CHARS_PER_TOKEN, STOPPED_BEFORE, SUMMED_UP, tokens_of
 from ferrule.agent.prompt import read_git_head
 from ferrule.cli.talk.commands import Next
 from ferrule.cli.talk.events import ChatTranscript, Piece, Prose, about, busy, dollars, render_queued, tokens

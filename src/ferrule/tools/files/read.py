@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from ferrule import documents as formats
+from ferrule import documents
 from ferrule.core.access import Access
 from ferrule.core.content import (
     CellOutput,
@@ -422,8 +422,8 @@ class ViewImage(Tool[ViewImageArgs, Picture]):
         place = ctx.need(Jail).place(ctx.path(args.path))
         try:
             raw = await ctx.need(Threads).run(_raw, place)
-            fitted = await formats.fit(raw, original=args.original)
-        except formats.BadPicture as error:
+            fitted = await documents.fit(raw, original=args.original)
+        except documents.BadPicture as error:
             raise ToolFailure(str(error), code=error.code, path=place.path) from error
         if fitted.note:
             ctx.note(fitted.note)
@@ -449,9 +449,9 @@ def _raw(place: JailPath) -> bytes:
 def _picture_content(descriptor: int, path: str) -> bytes:
     if not is_regular(descriptor):
         raise ToolFailure(f"{path} is not a file, so it is no image.", code="not-an-image", path=path)
-    if formats.kind(os.pread(descriptor, 16, 0)) is None:
+    if documents.kind(os.pread(descriptor, 16, 0)) is None:
         raise ToolFailure(f"{path} is not a PNG, JPEG, GIF or WebP image.", code="not-an-image", path=path)
     size_bytes = os.fstat(descriptor).st_size
-    if size_bytes > formats.PICTURE_BYTES:
-        raise formats.too_many_bytes(size_bytes)
-    return read_all(descriptor, formats.PICTURE_BYTES)
+    if size_bytes > documents.PICTURE_BYTES:
+        raise documents.too_many_bytes(size_bytes)
+    return read_all(descriptor, documents.PICTURE_BYTES)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from ferrule import documents as formats
+from ferrule import documents
 from ferrule.core.access import Access, within
 from ferrule.core.content import FileText, FolderTree, ListDirEntry, ManyFiles, PathPage, Picture
 from ferrule.core.errors import BadArguments, ToolFailure
@@ -474,8 +474,8 @@ async def _read(one: _Chosen, room: _Room, args: ReadManyArgs, ctx: Context) -> 
         return content
 
     try:
-        fitted = await formats.fit(content)
-    except formats.BadPicture as error:
+        fitted = await documents.fit(content)
+    except documents.BadPicture as error:
         raise _Skipped(str(error)) from error
     if len(fitted.data) > room.picture_bytes:
         raise _Skipped("there is no room for another picture")
@@ -511,13 +511,13 @@ def _special(one: _Chosen, head: bytes, descriptor: int) -> bytes | None:
     if head.startswith(b"%PDF-"):
         raise _Skipped("a PDF; read it by itself")
 
-    if formats.kind(head) is None:
+    if documents.kind(head) is None:
         return None
     if not one.named:
         raise _Skipped("an image; name it outright to see it")
-    raw = read_all(descriptor, formats.PICTURE_BYTES)
-    if len(raw) > formats.PICTURE_BYTES:
-        raise _Skipped(str(formats.too_many_bytes(len(raw))))
+    raw = read_all(descriptor, documents.PICTURE_BYTES)
+    if len(raw) > documents.PICTURE_BYTES:
+        raise _Skipped(str(documents.too_many_bytes(len(raw))))
     return raw
 
 

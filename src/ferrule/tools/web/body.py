@@ -12,7 +12,7 @@ import zlib
 from collections.abc import AsyncIterable, Callable, Generator, Iterable, Iterator, Mapping
 from typing import Literal
 
-from ferrule import documents as formats
+from ferrule import documents
 from ferrule.sandbox.web_address import CutOff, WebError
 
 Tell = Callable[[str], None]
@@ -272,9 +272,9 @@ _FEW_CONTROLS = 3
 def detect_kind(raw: bytes, media_type: str) -> Kind:
     """What it is. A media type that the bytes belie is not believed."""
     head = raw[:_HEAD_BYTES]
-    if formats.is_pdf(head):
+    if documents.is_pdf(head):
         return "document"
-    if formats.kind(head) is not None:
+    if documents.kind(head) is not None:
         return "picture"
     if not _is_text(head, lenient=media_type.startswith("text/")):
         return "binary"

@@ -27,13 +27,12 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from ferrule import documents as decoder
-from ferrule import documents as formats
+from ferrule import documents
 from ferrule.system.proc import signal_group
 from ferrule.tools.web.body import Kind, decode_text, detect_kind
 
 PACKAGES = ("html_to_markdown", "trafilatura")
-LIMITS = decoder.DecoderLimits(seconds=10, output_bytes=20 << 20)
+LIMITS = documents.DecoderLimits(seconds=10, output_bytes=20 << 20)
 TURN_SECONDS = 25.0
 """So long a page waits for those before it: many pages that all take their time are not read so."""
 START_SECONDS = 20.0
@@ -61,7 +60,7 @@ class PageText(NamedTuple):
 class Warm:
     """One child for all pages of a session; a new one where it has ended. Its pages wait for each other."""
 
-    def __init__(self, *, limits: decoder.DecoderLimits = LIMITS, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(self, *, limits: documents.DecoderLimits = LIMITS, idle_seconds: float = IDLE_SECONDS) -> None:
         self._limits = limits
         self._idle_seconds = idle_seconds
         self._turn = asyncio.Lock()
@@ -166,7 +165,7 @@ class Warm:
 class _DecoderProcess(asyncio.SubprocessProtocol):
     """The process: what it has said so far and nobody has read, and whether it is gone."""
 
-    def __init__(self, limits: decoder.DecoderLimits) -> None:
+    def __init__(self, limits: documents.DecoderLimits) -> None:
         self.over = asyncio.Event()
         self.pid = 0
         self._limits = limits
@@ -175,7 +174,7 @@ class _DecoderProcess(asyncio.SubprocessProtocol):
         self._transport: asyncio.SubprocessTransport | None = None
 
     @classmethod
-    async def start(cls, limits: decoder.DecoderLimits) -> "_DecoderProcess":
+    async def start(cls, limits: documents.DecoderLimits) -> "_DecoderProcess":
         where = folders()
         if where is None:
             raise Failed("its packages are not installed")
@@ -185,7 +184,7 @@ class _DecoderProcess(asyncio.SubprocessProtocol):
             "readable": _readable(where),
             "seconds": limits.seconds,
             "memory_bytes": limits.memory_bytes,
-            "rules": decoder.rules().hex(),
+            "rules": documents.rules().hex(),
         }
         apart: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
         try:
@@ -196,7 +195,7 @@ class _DecoderProcess(asyncio.SubprocessProtocol):
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,
                 cwd=os.path.abspath(os.sep),
-                env=decoder.environment(),
+                env=documents.environment(),
                 **apart,
             )
         except OSError as error:
@@ -304,7 +303,7 @@ class _DecoderProcess(asyncio.SubprocessProtocol):
 @functools.cache
 def folders() -> list[str] | None:
     """Where the packages are; None where the one that converts is not installed."""
-    return decoder.folders(PACKAGES) or decoder.folders(PACKAGES[:1])
+    return documents.folders(PACKAGES) or documents.folders(PACKAGES[:1])
 
 
 def _readable(where: list[str]) -> list[str]:
@@ -488,7 +487,7 @@ PRETTY_BYTES = 100_000
 """JSON of at most so many bytes, all on one line, is set out on several."""
 MOST_PAGES = 100
 """Of a PDF; a longer one is given so far."""
-_AT_ONCE_PAGES = formats.MOST_PAGES
+_AT_ONCE_PAGES = documents.MOST_PAGES
 _MUCH_BYTES = 100_000
 """More than this is decoded away from the event loop; of so many bytes a page can be made that takes long to read."""
 
@@ -587,8 +586,8 @@ async def _plain(given: Content, page: str, note: str) -> Content:
 
 async def _picture(raw: bytes) -> Content:
     try:
-        fitted = await formats.fit(raw)
-    except formats.BadPicture as error:
+        fitted = await documents.fit(raw)
+    except documents.BadPicture as error:
         raise UnreadablePage(str(error), code=error.code) from error
     return Content(
         "picture", media_type=fitted.media_type, data=fitted.data, notes=(fitted.note,) if fitted.note else ()
@@ -597,13 +596,13 @@ async def _picture(raw: bytes) -> Content:
 
 async def _document(raw: bytes) -> Content:
     """The text of its pages, so many at once as are decoded in one go."""
-    leaves: list[formats.Leaf] = []
+    leaves: list[documents.Leaf] = []
     total = 1
     while len(leaves) < min(total, MOST_PAGES):
         first = len(leaves) + 1
         try:
-            found = await formats.pages(raw, f"{first}-{first + _AT_ONCE_PAGES - 1}")
-        except (formats.BadDocument, formats.BadPages) as error:
+            found = await documents.pages(raw, f"{first}-{first + _AT_ONCE_PAGES - 1}")
+        except (documents.BadDocument, documents.BadPages) as error:
             if leaves:  # one page in the middle is damaged
                 return _join_leaves(leaves, total, str(error))
             raise UnreadablePage(str(error), code=getattr(error, "code", "bad-document")) from error
@@ -613,7 +612,7 @@ async def _document(raw: bytes) -> Content:
     return _join_leaves(leaves, total, why)
 
 
-def _join_leaves(leaves: list[formats.Leaf], total: int, why: str) -> Content:
+def _join_leaves(leaves: list[documents.Leaf], total: int, why: str) -> Content:
     text = "\n\n".join(f"Page {leaf.number} of {total}\n{leaf.text}".rstrip() for leaf in leaves)
     drawn = [str(leaf.number) for leaf in leaves if not leaf.text.strip()]
     notes = (f"There is no text on page {', '.join(drawn[:20])}: what is on it is a picture.",) if drawn else ()

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ferrule.sandbox.web_address import WebError
-from ferrule.tools.web import search as backends
+from ferrule.tools.web import search
 from ferrule.tools.web.search_api import Domains, SearchBackend, SearchResult, WebQuery, each
 from tests.models.certificates import certificate
 
@@ -29,20 +29,20 @@ ROWS = (
 @pytest.fixture
 async def played(tmp_path, monkeypatch):
     monkeypatch.delenv("DDGS_PROXY", raising=False)
-    _, tls = certificate(tmp_path, *backends.ENGINES.values())
+    _, tls = certificate(tmp_path, *search.ENGINES.values())
     async with engines(tls) as played:
         yield played
 
 
 async def found(played: Engines, query: WebQuery, *, verify: bool | str = False, seconds: float = 20) -> Any:
-    return await backends.search_ddgs(SearchBackend("ddgs", proxy=played.url, seconds=seconds), query, verify=verify)
+    return await search.search_ddgs(SearchBackend("ddgs", proxy=played.url, seconds=seconds), query, verify=verify)
 
 
 def test_the_engines_are_those_of_the_installed_version():
     from ddgs.engines import ENGINES
 
-    assert backends.ENGINES.keys() <= ENGINES["text"].keys()
-    for name, host in backends.ENGINES.items():
+    assert search.ENGINES.keys() <= ENGINES["text"].keys()
+    for name, host in search.ENGINES.items():
         assert host.partition(".")[2] in ENGINES["text"][name].search_url
 
 
@@ -62,7 +62,7 @@ async def test_results_are_read_from_the_page_of_an_engine(played, host, page):
         SearchResult("The Guide & more", "https://docs.example.org/guide", "How it works & why."),
         SearchResult("Other", "https://example.net/other", "Another guide"),
     )
-    assert {asked for asked, _ in played.asked} <= set(backends.ENGINES.values())
+    assert {asked for asked, _ in played.asked} <= set(search.ENGINES.values())
 
 
 async def test_domains_are_asked_for_and_filtered(played):
@@ -101,7 +101,7 @@ async def test_a_certificate_that_nobody_signed_is_not_believed(played):
 
 async def test_without_a_network_it_says_so(played):
     with pytest.raises(WebError) as raised:
-        await backends.search_ddgs(
+        await search.search_ddgs(
             SearchBackend("ddgs", proxy="http://127.0.0.1:1", seconds=20), WebQuery("secret words", 8)
         )
 
@@ -116,7 +116,7 @@ async def test_the_library_s_own_variable_for_a_proxy_is_nobody_s_business(playe
     monkeypatch.setenv("DDGS_PROXY", played.url)
 
     with contextlib.suppress(WebError):
-        await backends.search_ddgs(SearchBackend("ddgs", seconds=5), WebQuery("guide", 8), verify=False)
+        await search.search_ddgs(SearchBackend("ddgs", seconds=5), WebQuery("guide", 8), verify=False)
 
     assert played.asked == []
 
@@ -130,9 +130,9 @@ async def test_the_proxy_of_the_settings_goes_before_that_of_the_environment(pla
 
 
 def test_a_package_that_is_missing_shows_beforehand(monkeypatch):
-    assert backends.complaint() == ""
+    assert search.complaint() == ""
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "pip install 'ferrule[web]'" in backends.complaint()
+    assert "pip install 'ferrule[web]'" in search.complaint()
 
 
 async def test_engines_that_say_nothing_are_given_up(played):
@@ -169,7 +169,7 @@ async def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", missing)
 
     with pytest.raises(WebError) as raised:
-        await backends.search_ddgs(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
+        await search.search_ddgs(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
 
     assert raised.value.code == "no-package"
     assert "pip install 'ferrule[web]'" in raised.value.message
@@ -187,7 +187,7 @@ async def test_whatever_it_raises_is_a_failure_of_the_search(monkeypatch, error)
     monkeypatch.setattr("ddgs.ddgs.DDGS.text", broken)
 
     with pytest.raises(WebError) as raised:
-        await backends.search_ddgs(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
+        await search.search_ddgs(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
 
     assert raised.value.code == "bad-answer"
     assert type(error).__name__ in raised.value.message
@@ -207,7 +207,7 @@ async def test_whatever_it_gives_is_a_result_or_a_failure(monkeypatch, given):
         patched.setattr("ddgs.ddgs.DDGS.text", lambda *args, **kwargs: given)
         results: tuple[SearchResult, ...] = ()
         with contextlib.suppress(WebError):
-            results = await backends.search_ddgs(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
+            results = await search.search_ddgs(SearchBackend("ddgs", seconds=20), WebQuery("guide", 8))
     assert all(result.url.startswith(("https://", "http://")) for result in results)
 
 
