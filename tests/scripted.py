@@ -1,6 +1,6 @@
 """Somebody to ask who says what the test has written down, and remembers what was asked."""
 
-from ferrule.permissions.ask import NO, YES, Answer, Question
+from ferrule.permissions import NO, YES, Answer, Question
 
 ALWAYS = Answer(allow=True, always=True)
 

@@ -18,7 +18,7 @@ from ferrule.agent.session import Session
 from ferrule.core.call import Done
 from ferrule.models import Model, RetryNotice
 from ferrule.models.catalog import load_model
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 from ferrule.settings import Settings
 from ferrule.wire import Delta, ModelRequest
 from trials.trial import Place, Row, Trial

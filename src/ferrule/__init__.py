@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from ferrule.engine.sync import SyncEngine
     from ferrule.hooks import Hook
     from ferrule.models import ModelError
-    from ferrule.permissions import Decision, ModeConfig
-    from ferrule.permissions.ask import Answer, Question
+    from ferrule.permissions import Answer, Decision, ModeConfig, Question
     from ferrule.settings import Settings
     from ferrule.sources import tool
 
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "EVERYTHING": "core.access",
     "Access": "core.access",
-    "Answer": "permissions.ask",
+    "Answer": "permissions",
     "Blocked": "core.call",
     "Call": "core.call",
     "ConfigError": "core.errors",
@@ -65,7 +64,7 @@ _HOMES = {
     "ModelError": "models",
     "Prepared": "core.call",
     "Progress": "core.call",
-    "Question": "permissions.ask",
+    "Question": "permissions",
     "Reply": "core.call",
     "Reported": "core.call",
     "Session": "agent.session",

@@ -231,7 +231,7 @@ class Services:
         return self.left_out(path)
 
     def _table_says(self, path: str) -> bool:
-        from ferrule.checkpoints.remade import is_left_out  # for commands that run unasked
+        from ferrule.checkpoints import is_left_out  # for commands that run unasked
 
         others = [os.path.realpath(os.path.expanduser(one)) for one in self._settings.sandbox.writable]
         if is_left_out(path, self.home, others, large_bytes=self._settings.checkpoints.file_mb << 20):

@@ -9,7 +9,7 @@ from ferrule.agent.session import Session
 from ferrule.core.call import Done, Reply
 from ferrule.core.content import Text
 from ferrule.models.recorder import Line, Scripted
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 from ferrule.wire import Result, Turn, Use
 
 

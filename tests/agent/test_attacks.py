@@ -21,8 +21,7 @@ from ferrule.files.guidance import Guide
 from ferrule.models import Prices
 from ferrule.models.cues import Whom, calls, hangs, said
 from ferrule.models.recorder import Scripted
-from ferrule.permissions import ModeConfig
-from ferrule.permissions.ask import Answer, CallbackAsker, Everybody, Nobody
+from ferrule.permissions import Answer, CallbackAsker, Everybody, ModeConfig, Nobody
 from ferrule.tools.threads import Item
 from ferrule.tools.threads.store import ThreadStore
 from ferrule.wire import (

@@ -11,7 +11,7 @@ from ferrule.agent.subagents import model_name
 from ferrule.core.call import Done, Started
 from ferrule.core.services import Subagent
 from ferrule.models.cues import calls, fails, hangs, said
-from ferrule.permissions.ask import Answer, CallbackAsker, Nobody
+from ferrule.permissions import Answer, CallbackAsker, Nobody
 from ferrule.wire import Usage
 
 from .stage import Stage, check_valid, results, words

@@ -13,7 +13,7 @@ from ferrule.core.content import Text
 from ferrule.core.errors import ConfigError
 from ferrule.models.cues import Header, calls, fails, hangs, repeats, said
 from ferrule.models.recorder import Scripted
-from ferrule.permissions.ask import Answer, CallbackAsker, Nobody
+from ferrule.permissions import Answer, CallbackAsker, Nobody
 from ferrule.wire import Usage
 
 from .stage import Stage, check_valid, results, words

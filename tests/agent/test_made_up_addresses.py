@@ -12,7 +12,7 @@ from ferrule import Call, Engine, Settings
 from ferrule.agent import Ended, Warned
 from ferrule.hooks import Hook
 from ferrule.models.cues import calls, said
-from ferrule.permissions.ask import Answer, Question
+from ferrule.permissions import Answer, Question
 from ferrule.settings import Permissions, SandboxSettings, SearchSettings, WebSettings
 from tests.models.server import serving
 from tests.support.web.search.spoken import GUIDE, SEARXNG

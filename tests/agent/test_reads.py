@@ -75,7 +75,7 @@ from ferrule.agent import Ended, TurnBegan
 from ferrule.agent.session import Session
 from ferrule.models.cues import calls, said
 from ferrule.models.recorder import Scripted
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 
 turns = 0
 

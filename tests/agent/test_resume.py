@@ -157,7 +157,7 @@ import asyncio, os, signal, sys
 from ferrule.agent.session import Session
 from ferrule.models.cues import calls
 from ferrule.models.recorder import Scripted
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 from ferrule.agent import Called
 from ferrule.core.call import Started
 

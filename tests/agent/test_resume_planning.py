@@ -8,7 +8,7 @@ import pytest
 from ferrule.agent import Warned
 from ferrule.core.services import Planning
 from ferrule.models.cues import calls, said
-from ferrule.permissions.ask import Answer, Question
+from ferrule.permissions import Answer, Question
 from ferrule.settings import PlanMode, Settings
 
 from .stage import Stage

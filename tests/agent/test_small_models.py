@@ -5,7 +5,7 @@ import pytest
 from ferrule.agent.session import Session
 from ferrule.models.cues import Header, calls, said
 from ferrule.models.recorder import Line, Scripted
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 from ferrule.settings import Settings
 
 from .stage import Stage, check_valid, words

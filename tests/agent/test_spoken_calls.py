@@ -14,7 +14,7 @@ from ferrule.agent.text_calls import SpokenCalls
 from ferrule.core.content import Text
 from ferrule.engine import Engine
 from ferrule.models.cues import said
-from ferrule.permissions.ask import Nobody
+from ferrule.permissions import Nobody
 from ferrule.wire import Result, Turn, Use, definition_of
 from ferrule.wire.text_calls import Holdback, find
 

@@ -15,7 +15,7 @@ from ferrule.hooks import Hook
 from ferrule.models import RetryNotice
 from ferrule.models.cues import Header, calls, hangs, said
 from ferrule.models.recorder import Scripted
-from ferrule.permissions.ask import Answer
+from ferrule.permissions import Answer
 from ferrule.settings import Loop, Settings
 from ferrule.wire import ModelRequest, Turn, Use, load_wire
 from tests.descriptors import open_now

@@ -23,8 +23,8 @@ from ferrule.permissions import MODES
 from ferrule.permissions.auto_allow import TABLE
 from ferrule.permissions.shell.tables import rows as program_rows
 from ferrule.permissions.trust import PROJECT_FILES
+from ferrule.sandbox import NAMES as SANDBOXES
 from ferrule.sandbox.confinement import KEPT
-from ferrule.sandbox.profile import NAMES as SANDBOXES
 from ferrule.settings import Settings
 from ferrule.tools import BUILTIN
 from ferrule.tools.files import format as formatters

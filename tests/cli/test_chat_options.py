@@ -7,7 +7,7 @@ from ferrule.cli.run import command as run_command
 from ferrule.cli.talk.command import command
 from ferrule.cli.talk.commands import SessionRestart
 from ferrule.cli.talk.start import _SessionOpener
-from ferrule.permissions.ask import Nobody
+from ferrule.permissions import Nobody
 
 ABOUT_OUTPUT = {
     *(

@@ -11,7 +11,7 @@ from tests.cli.recordings import FERRULE, recording, start, until, written
 
 from ferrule.cli.main import run
 from ferrule.models.cues import calls, said
-from ferrule.permissions.ask import Question
+from ferrule.permissions import Question
 from ferrule.permissions.question import question_rows
 
 CHECKS = '[sandbox]\nuse = "none"\n[checks.commands]\n'

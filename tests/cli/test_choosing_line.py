@@ -10,7 +10,7 @@ import pytest
 
 from ferrule.cli.prompts import choose
 from ferrule.core.services import Choice, Option
-from ferrule.permissions.ask import Question
+from ferrule.permissions import Question
 
 COLOURS = (Option("Red", "warm"), Option("Blue"))
 ONE = Choice(question="Which?", header="Pick", options=COLOURS)

@@ -3,7 +3,7 @@
 import pytest
 
 from ferrule.cli.prompts import fill, read
-from ferrule.permissions.ask import Question
+from ferrule.permissions import Question
 
 
 async def filled(schema, *lines):

@@ -13,7 +13,7 @@ from ferrule.cli.prompts import TerminalAsker
 from ferrule.cli.talk.questions import InPerson
 from ferrule.core.access import Access
 from ferrule.core.services import Choice, Option
-from ferrule.permissions.ask import NO, Answer, Question
+from ferrule.permissions import NO, Answer, Question
 from ferrule.serve.mcp.client import _answer, _form, _message
 
 INTERNAL = ("seconds", "most_seconds", "head_chars", "tail_chars", "tail_bytes", "yields", "carry", "read_first")

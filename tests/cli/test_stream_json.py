@@ -27,7 +27,7 @@ from ferrule.core.content import Text
 from ferrule.models import Prices
 from ferrule.models.cues import Header, calls, repeats, said
 from ferrule.models.recorder import Scripted
-from ferrule.permissions.ask import Nobody
+from ferrule.permissions import Nobody
 from ferrule.wire import ModelResponse, Usage, Use
 
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")

@@ -8,7 +8,7 @@ import pytest
 
 from ferrule.cli.prompts import TerminalAsker
 from ferrule.core.access import Access
-from ferrule.permissions.ask import Answer, Question
+from ferrule.permissions import Answer, Question
 
 PLAN = "# Plan\n" + "".join(f"{number}. Do it.\n" for number in range(60)) + "x" * 300 + " \x1b[2J\u202eend\n"
 

@@ -7,7 +7,7 @@ import pytest
 
 from ferrule import Engine
 from ferrule.dialects import FAMILIES
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 from ferrule.settings import SandboxSettings, Settings
 
 COMMANDS = {

@@ -1,7 +1,7 @@
 """What attacks through tools from elsewhere need: a project that the user may trust, and somebody to ask."""
 
 from ferrule import Engine, Settings
-from ferrule.permissions.ask import Answer
+from ferrule.permissions import Answer
 from ferrule.permissions.trust import Trust, code_files, project_files
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from ferrule import Engine, Settings
 from ferrule.git import UnsafeError, harden
-from ferrule.permissions.ask import Question
-from ferrule.sandbox.profile import report
+from ferrule.permissions import Question
+from ferrule.sandbox import report
 from ferrule.settings import SandboxSettings
 
 LIMIT_SECONDS = 60

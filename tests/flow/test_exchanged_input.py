@@ -9,7 +9,7 @@ import pytest
 from ferrule import Call, Engine, Hook, Settings
 from ferrule.core.call import Prepared
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.ask import Answer, Question
+from ferrule.permissions import Answer, Question
 from ferrule.settings import Permissions, SandboxSettings
 
 WRITE = Call("Write", {"file_path": "a.txt", "content": "x"}, "c1")

@@ -10,7 +10,7 @@ from ferrule import Call, Engine, ModeConfig, Question, tool
 from ferrule.core.errors import ConfigError
 from ferrule.core.services import Planning
 from ferrule.hooks import Hook
-from ferrule.permissions.ask import Answer, Everybody
+from ferrule.permissions import Answer, Everybody
 from ferrule.settings import Permissions, PlanMode, Settings
 from tests.tools.plan.planned import NAMES, enter_by_tool, leave_by_tool, planning
 

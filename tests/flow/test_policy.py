@@ -13,9 +13,9 @@ import pytest
 
 from ferrule import Call, Engine, Settings
 from ferrule.core.errors import ConfigError
-from ferrule.permissions.ask import Answer, Nobody, Question
+from ferrule.permissions import Answer, Nobody, Question
 from ferrule.permissions.trust import Trust, project_files
-from ferrule.sandbox.profile import choose
+from ferrule.sandbox import choose
 from ferrule.settings import Permissions, SandboxSettings
 
 

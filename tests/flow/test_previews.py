@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ferrule import Call, Engine, Settings
-from ferrule.permissions.ask import NO, YES, Answer, Question
+from ferrule.permissions import NO, YES, Answer, Question
 from tests.scripted import Scripted
 
 CELL: dict[str, Any] = {

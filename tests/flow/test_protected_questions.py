@@ -8,7 +8,7 @@ import pytest
 from ferrule import Call, Engine, Settings
 from ferrule.core.call import Reply
 from ferrule.core.errors import ToolFailure
-from ferrule.permissions.ask import Answer, Everybody, Nobody, Question
+from ferrule.permissions import Answer, Everybody, Nobody, Question
 from ferrule.permissions.trust import Trust, code_files, project_files
 from tests.scripted import ALWAYS, NO, YES, Scripted
 

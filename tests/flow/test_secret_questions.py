@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ferrule import Answer, Engine
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 
 SENTENCE = "Refusing to read env file. Reading secrets is not permitted."
 

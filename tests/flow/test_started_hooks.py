@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from ferrule import Call, Engine, Settings
-from ferrule.permissions.ask import Answer, Question
+from ferrule.permissions import Answer, Question
 from ferrule.permissions.trust import Trust, project_files
-from ferrule.sandbox.profile import choose
+from ferrule.sandbox import choose
 from ferrule.settings import HookSetting, SandboxSettings
 
 

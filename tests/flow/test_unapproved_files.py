@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from ferrule import Call, Engine
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 from ferrule.permissions.trust import Trust, code_files, project_files
 from ferrule.settings import Mcp
 from ferrule.sources.mcp.approval import ServerPins

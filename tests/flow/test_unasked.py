@@ -8,9 +8,9 @@ from typing import Any, Literal
 import pytest
 
 from ferrule import Call, Engine, Settings
-from ferrule.permissions.ask import Nobody, Question
+from ferrule.permissions import Nobody, Question
 from ferrule.permissions.trust import Trust, project_files
-from ferrule.sandbox.profile import choose
+from ferrule.sandbox import choose
 from ferrule.settings import Permissions, SandboxSettings
 from tests.permissions.shell.everyday import EXECUTABLES, FILES, everyday
 from tests.workspace.test_walls import Wall

@@ -10,7 +10,7 @@ from tests.tools.confined import CONFINED
 
 from ferrule import Engine, ModeConfig
 from ferrule.dialects import FAMILIES
-from ferrule.sandbox.profile import report
+from ferrule.sandbox import report
 from ferrule.settings import Permissions, SandboxSettings, Tools
 
 

@@ -10,8 +10,7 @@ from tests.gathering.world import World, listed, names
 
 from ferrule.agent.prompt import InstructionNews
 from ferrule.core.call import ToolsChanged
-from ferrule.permissions import ModeConfig
-from ferrule.permissions.ask import Answer
+from ferrule.permissions import Answer, ModeConfig
 from ferrule.settings import McpServer, Permissions
 
 

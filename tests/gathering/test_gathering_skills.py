@@ -4,7 +4,7 @@ import json
 
 from tests.gathering.world import World, listed, names
 
-from ferrule.permissions.ask import Question
+from ferrule.permissions import Question
 from ferrule.settings import SandboxSettings
 
 GREET = {"name": "greet", "description": "Greets.", "arguments": [{"name": "who", "required": True}]}

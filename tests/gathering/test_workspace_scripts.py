@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.gathering.world import SERVING, World
 
-from ferrule.permissions.ask import Question
+from ferrule.permissions import Question
 from ferrule.settings import McpServer
 
 

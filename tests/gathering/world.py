@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ferrule import Engine, Settings
-from ferrule.permissions.ask import Answer, Question
+from ferrule.permissions import Answer, Question
 from ferrule.permissions.trust import Trust, code_files
 from ferrule.settings import Mcp, McpServer, Permissions, SandboxSettings, Tools
 

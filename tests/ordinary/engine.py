@@ -14,8 +14,8 @@ import msgspec
 
 from ferrule import Engine, Settings
 from ferrule.core.errors import ToolFailure
-from ferrule.permissions.ask import Question
-from ferrule.sandbox.profile import report
+from ferrule.permissions import Question
+from ferrule.sandbox import report
 from ferrule.tools.web import Addresses
 
 

@@ -20,7 +20,7 @@ import msgspec
 
 from ferrule import Engine, Reply, Settings
 from ferrule.core.errors import ToolFailure
-from ferrule.permissions.ask import Answer, Question
+from ferrule.permissions import Answer, Question
 from tests.ordinary import worktree
 from tests.ordinary.person import ROOT, Person
 from tests.ordinary.picture import Picture, differences, picture, removed, told

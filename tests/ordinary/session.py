@@ -123,7 +123,7 @@ _ways: dict[int, dict[str, str]] = {}
 def ways_of(person: Person) -> dict[str, str]:
     """What can confine this user's commands → why it cannot, or nothing; asked once for each user."""
     script = (
-        "import json\nfrom ferrule.sandbox.profile import report\n"
+        "import json\nfrom ferrule.sandbox import report\n"
         "print(json.dumps({row.name: '' if row.works else row.why for row in report()}))"
     )
     if person.uid not in _ways:

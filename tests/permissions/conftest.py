@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.permissions.ask import Nobody
+from ferrule.permissions import Nobody
 
 from .place import Place
 

@@ -8,8 +8,7 @@ from ferrule.core.access import Access
 from ferrule.core.errors import Denied
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.permissions import Case, ModeConfig
-from ferrule.permissions.ask import Asker
+from ferrule.permissions import Asker, Case, ModeConfig
 from ferrule.permissions.gate import Gate
 from ferrule.permissions.policy import Policy
 

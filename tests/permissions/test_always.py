@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from ferrule.core.access import Access
-from ferrule.permissions import Case, Decision, check_key, together
-from ferrule.permissions.ask import CallbackAsker, Question
+from ferrule.permissions import CallbackAsker, Case, Decision, Question, check_key, together
 from ferrule.permissions.gate import commands_to_ask, grant_keys, likeness, proposals
 
 from .place import Place

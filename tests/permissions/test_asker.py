@@ -11,7 +11,7 @@ import pytest
 
 from ferrule.cli.prompts import TerminalAsker
 from ferrule.core.access import Access
-from ferrule.permissions.ask import NO, YES, Answer, Asker, CallbackAsker, Everybody, Nobody, Question
+from ferrule.permissions import NO, YES, Answer, Asker, CallbackAsker, Everybody, Nobody, Question
 from tests.scripted import ALWAYS, Scripted
 
 LIMIT_SECONDS = 10

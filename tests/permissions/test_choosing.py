@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.core.services import Choice, Option
-from ferrule.permissions.ask import OWN_WORDS, parse_answers, schema_of
+from ferrule.permissions import OWN_WORDS, parse_answers, schema_of
 
 ONE = Choice(question="Which?", header="Pick", options=(Option("Red", "warm"), Option("Blue")))
 SOME = Choice(

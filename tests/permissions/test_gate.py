@@ -8,8 +8,7 @@ from ferrule import Call, Engine
 from ferrule.core.access import EVERYTHING, Access
 from ferrule.core.call import Blocked, Done, Event, Prepared
 from ferrule.core.errors import Denied, ToolFailure
-from ferrule.permissions import Case, ModeConfig
-from ferrule.permissions.ask import Answer, Nobody, Question
+from ferrule.permissions import Answer, Case, ModeConfig, Nobody, Question
 from tests.scripted import NO, YES, Scripted
 
 from .place import Place

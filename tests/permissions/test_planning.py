@@ -12,8 +12,7 @@ from ferrule.core.access import EVERYTHING, MODE, Access
 from ferrule.core.errors import ConfigError, Denied, ToolFailure
 from ferrule.core.services import Planning
 from ferrule.dialects import COMING
-from ferrule.permissions import MODES, Case, parse_mode
-from ferrule.permissions.ask import YES, Answer, Everybody, Nobody, Question
+from ferrule.permissions import MODES, YES, Answer, Case, Everybody, Nobody, Question, parse_mode
 from ferrule.permissions.plan_mode import Planner
 from ferrule.permissions.policy import StricterPolicy
 from ferrule.permissions.rules import Rule, RuleSet

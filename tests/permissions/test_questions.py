@@ -6,8 +6,7 @@ import pytest
 
 from ferrule.core.access import Access
 from ferrule.core.errors import Denied
-from ferrule.permissions import Case
-from ferrule.permissions.ask import Answer, Everybody, Nobody, Question
+from ferrule.permissions import Answer, Case, Everybody, Nobody, Question
 from tests.scripted import ALWAYS, NO, YES, Scripted
 
 from .place import Place

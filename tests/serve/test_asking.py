@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 
 from ferrule import tool
 from ferrule.core.access import Access
-from ferrule.permissions.ask import Answer, Question
+from ferrule.permissions import Answer, Question
 from ferrule.serve.mcp.client import Clients, _answer, _form, _message
 from tests.serve.connected import ERAS, User, connected
 from tests.serve.offered import TOOLS

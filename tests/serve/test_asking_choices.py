@@ -3,7 +3,7 @@
 import pytest
 
 from ferrule.core.services import Choice, Option
-from ferrule.permissions.ask import Answer, Question, schema_of
+from ferrule.permissions import Answer, Question, schema_of
 from ferrule.serve.mcp.client import _answer, _form, _key, _message
 from tests.serve.connected import ERAS, User, connected
 

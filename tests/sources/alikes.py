@@ -18,7 +18,7 @@ import pytest
 
 from ferrule import Engine, Settings
 from ferrule.core.tool import AnyTool
-from ferrule.permissions.ask import Question
+from ferrule.permissions import Question
 from ferrule.settings import LimitSettings, Mcp, McpServer, Permissions, Tools
 
 if TYPE_CHECKING:

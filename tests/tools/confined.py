@@ -13,8 +13,8 @@ import pytest
 
 from ferrule import Engine, Settings
 from ferrule.core.call import Reply
-from ferrule.permissions.ask import Question
-from ferrule.sandbox.profile import report
+from ferrule.permissions import Question
+from ferrule.sandbox import report
 
 WAYS = ("none", "landlock", "namespaces", "bubblewrap")
 CONFINED = WAYS[1:]

@@ -10,7 +10,7 @@ import pytest
 from ferrule import Answer, Engine, Event, Question
 from ferrule.core.call import Blocked, Failure, Reply
 from ferrule.core.services import Choice, Option, People
-from ferrule.permissions.ask import Choosers, Nobody
+from ferrule.permissions import Choosers, Nobody
 
 OPTIONS = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
 WHICH = {"question": "Which colour?", "header": "Colour", "options": OPTIONS, "multiSelect": False}

@@ -15,7 +15,7 @@ from tests.tools.confined import CONFINED, WAYS, has_it, living, new_mark
 
 from ferrule import Engine, Settings
 from ferrule.core.content import Formatted
-from ferrule.permissions.ask import NO, YES
+from ferrule.permissions import NO, YES
 from ferrule.settings import SandboxSettings
 from ferrule.tools.files import format as subject
 from ferrule.tools.files.format import Format

@@ -13,7 +13,7 @@ from ferrule import Call, Engine
 from ferrule.core.content import PatchApplied
 from ferrule.core.tool import Face
 from ferrule.dialects import Dialect
-from ferrule.permissions.ask import Question
+from ferrule.permissions import Question
 
 SCHEMA = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
 

@@ -8,7 +8,7 @@ import pytest
 from tests.scripted import NO, YES, Scripted
 from tests.tools.confined import CONFINED, opened
 
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the walls of other systems have tests of their own")
 

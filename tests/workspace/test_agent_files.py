@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.tools.agents.kinds import MOST_BYTES, MOST_FILES, AgentFiles, read_agent
+from ferrule.tools.agents import MOST_BYTES, MOST_FILES, AgentFiles, read_agent
 from ferrule.tools.skills import Unusable
 
 HEAD = "---\nname: reviewer\ndescription: Reviews changes.\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ferrule.checkpoints.remade import BESIDE, HOLDING, REMADE, is_remade
+from ferrule.checkpoints import BESIDE, HOLDING, REMADE, is_remade
 
 
 @pytest.mark.parametrize("name", REMADE)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.workspace.kept import LIMITS, MB, Kept
 
+from ferrule.checkpoints import left_out_words
 from ferrule.checkpoints.blobs import BlobStoreError
-from ferrule.checkpoints.remade import left_out_words
 from ferrule.checkpoints.restore import Move, RestorePlan
 from ferrule.checkpoints.store import CheckpointLimits
 from ferrule.core.errors import ToolFailure

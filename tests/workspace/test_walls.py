@@ -7,9 +7,9 @@ import pytest
 
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
+from ferrule.sandbox import Profile, Wrapped
 from ferrule.sandbox import hidden as precious
 from ferrule.sandbox.confinement import Confinement, Wishes
-from ferrule.sandbox.profile import Profile, Wrapped
 
 
 class Wall:

@@ -19,7 +19,7 @@ from ferrule.agent.recall import OwnThread, Recall
 from ferrule.agent.subagents import Children, Home, Promised, model_name
 from ferrule.agent.text_calls import FORM
 from ferrule.agent.threads import Keeping, PlanKept, ThreadTitle, check_unused, copy_thread, find_thread, load_thread
-from ferrule.checkpoints.remade import CACHES, left_out_words
+from ferrule.checkpoints import CACHES, left_out_words
 from ferrule.core.call import Event, HookRun
 from ferrule.core.errors import ConfigError
 from ferrule.core.services import Subagent
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ferrule.dialects import Dialect
     from ferrule.engine.build import EngineOptions
     from ferrule.files.guidance import Guide
-    from ferrule.permissions.ask import Asker, Callback
+    from ferrule.permissions import Asker, Callback
     from ferrule.tools.threads.store import ThreadStore
     from ferrule.wire import Usage
 

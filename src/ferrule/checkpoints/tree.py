@@ -23,8 +23,8 @@ from typing import NamedTuple, Self
 
 import msgspec
 
+from ferrule.checkpoints import MADE_AGAIN, is_remade
 from ferrule.checkpoints.blobs import BlobStoreError, make_private, private
-from ferrule.checkpoints.remade import MADE_AGAIN, is_remade
 from ferrule.files.journal import Kind, Node, unkept
 from ferrule.system.folder import Descent, Folder
 from ferrule.system.inotify import FolderWatch, InotifyChanges, is_heard_of

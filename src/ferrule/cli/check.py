@@ -29,7 +29,7 @@ from ferrule.files.jail import Jail
 from ferrule.models import ModelError
 from ferrule.models.catalog import VARIABLE, choose
 from ferrule.output import clean
-from ferrule.permissions.ask import Answer, Asker, Nobody, Question, end_sentence, visible
+from ferrule.permissions import Answer, Asker, Nobody, Question, end_sentence, visible
 from ferrule.tools.checks import Check, Checked, CheckRun, CheckWatch
 from ferrule.tools.checks.choice import as_folder, find_known
 from ferrule.tools.checks.tool import as_check

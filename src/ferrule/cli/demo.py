@@ -24,9 +24,9 @@ from ferrule.engine import Engine
 from ferrule.files.diff import diff
 from ferrule.models.cues import read
 from ferrule.models.recorder import load
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 from ferrule.permissions.trust import Trust, code_files
-from ferrule.sandbox.profile import choose
+from ferrule.sandbox import choose
 from ferrule.settings import Settings
 
 _HERE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "demo")

@@ -26,8 +26,8 @@ from ferrule.files import search
 from ferrule.models import ModelError
 from ferrule.models.hosts import find_host, stored_key
 from ferrule.output.store import StoreError
+from ferrule.sandbox import choose, report
 from ferrule.sandbox.home import home_view
-from ferrule.sandbox.profile import choose, report
 from ferrule.sandbox.web_address import WebError
 from ferrule.serve.proxy.server import complaints
 from ferrule.settings import load_settings, settings_path, state_folder

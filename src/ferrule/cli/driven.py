@@ -21,14 +21,13 @@ from ferrule.core.tool import Context, Tool
 from ferrule.hooks import EVENTS, Function, Hook
 from ferrule.models import ModelError
 from ferrule.output import clean, clean_value
-from ferrule.permissions import parse_mode
-from ferrule.permissions.ask import KINDS, NO, Answer, Question
+from ferrule.permissions import KINDS, NO, Answer, Question, parse_mode
 from ferrule.sources.mcp import fault, full_names
 from ferrule.sources.mcp.results import MOST_ENTRIES, MOST_PAGES, McpResultReader
 from ferrule.sources.mcp.results import fault as tool_fault
 from ferrule.system.tasks import Tasks
 from ferrule.tools import facts_of
-from ferrule.tools.agents.kinds import AgentFiles, AgentKinds
+from ferrule.tools.agents import AgentFiles, AgentKinds
 from ferrule.tools.skills import Skills
 from ferrule.wire.conversation import json_text
 

@@ -21,8 +21,7 @@ from ferrule.core.call import Event, Reply, Reported
 from ferrule.core.errors import ConfigError
 from ferrule.dialects import FAMILIES, load_dialect
 from ferrule.engine import Engine
-from ferrule.permissions import MODES
-from ferrule.permissions.ask import Asker, Everybody, Nobody
+from ferrule.permissions import MODES, Asker, Everybody, Nobody
 from ferrule.settings import load_settings, state_folder
 from ferrule.system.proc import is_ignored
 

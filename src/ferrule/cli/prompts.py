@@ -20,8 +20,8 @@ from ferrule.arguments import schema as complaints
 from ferrule.arguments.schema import judge
 from ferrule.core.errors import ConfigError
 from ferrule.core.services import Choice
+from ferrule.permissions import KINDS, NO, YES, Answer, Question, visible
 from ferrule.permissions import question as showing
-from ferrule.permissions.ask import KINDS, NO, YES, Answer, Question, visible
 from ferrule.permissions.question import headline, question_rows
 from ferrule.tools import facts_of
 

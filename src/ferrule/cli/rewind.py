@@ -15,7 +15,7 @@ import msgspec
 from ferrule.agent.conversation import REWOUND, UNREWOUND, Past, Prompt
 from ferrule.agent.session import Claim
 from ferrule.agent.threads import resume
-from ferrule.checkpoints.remade import left_out_words
+from ferrule.checkpoints import left_out_words
 from ferrule.checkpoints.undo import Rewind, count_noun, is_folder
 from ferrule.cli.show import DONE, FAILED
 from ferrule.core.errors import ConfigError, ToolFailure

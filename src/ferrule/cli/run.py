@@ -37,7 +37,7 @@ from ferrule.core.call import Done
 from ferrule.core.content import Image
 from ferrule.core.errors import ConfigError, FerruleError
 from ferrule.core.tool import Context, Tool
-from ferrule.permissions.ask import Everybody, Nobody
+from ferrule.permissions import Everybody, Nobody
 
 if TYPE_CHECKING:
     from ferrule.agent.agent import Agent

@@ -20,7 +20,7 @@ from ferrule.tools.skills import Unusable
 if TYPE_CHECKING:
     from ferrule.agent.session import Session
     from ferrule.hooks import Hook
-    from ferrule.tools.agents.kinds import AgentFile
+    from ferrule.tools.agents import AgentFile
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -142,7 +142,7 @@ class SessionFlags:
 
     def describe(self, agents: Mapping[str, Any]) -> None:
         """Have kinds of agents as a program describes them. One that cannot be used is a warning."""
-        from ferrule.tools.agents.kinds import agent_from_values  # for whoever has some
+        from ferrule.tools.agents import agent_from_values  # for whoever has some
 
         for name, values in agents.items():
             try:
@@ -156,7 +156,7 @@ class SessionFlags:
     def give(self, session: "Session") -> None:
         """Have an open session know the kinds of agents."""
         if self.kinds or self.agents:
-            from ferrule.tools.agents.kinds import AgentFiles  # for whoever has some
+            from ferrule.tools.agents import AgentFiles  # for whoever has some
 
             session.engine.need(AgentFiles).give(self.kinds, self.agents)
 

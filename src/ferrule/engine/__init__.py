@@ -32,8 +32,18 @@ from ferrule.engine.extensions import Companions, SessionExtras
 from ferrule.files.jail import Jail
 from ferrule.files.ledger import Ledger
 from ferrule.flow import Flow, ScheduledCall
-from ferrule.permissions import Case, Decision, ModeConfig, includes, parse_mode
-from ferrule.permissions.ask import Asker, Callback, CallbackAsker, Nobody, Question
+from ferrule.permissions import (
+    Asker,
+    Callback,
+    CallbackAsker,
+    Case,
+    Decision,
+    ModeConfig,
+    Nobody,
+    Question,
+    includes,
+    parse_mode,
+)
 from ferrule.permissions.policy import Policy, mode_name
 from ferrule.permissions.rules import PathAccess
 from ferrule.registry.foreign import Family

@@ -21,8 +21,7 @@ from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.flow import Flow
 from ferrule.output.bounds import OutputLimiter
-from ferrule.permissions import ModeConfig, includes, parse_mode
-from ferrule.permissions.ask import Asker
+from ferrule.permissions import Asker, ModeConfig, includes, parse_mode
 from ferrule.permissions.gate import Gate
 from ferrule.permissions.policy import Policy, RuledHosts, StricterPolicy
 from ferrule.permissions.trust import Trust, project_files

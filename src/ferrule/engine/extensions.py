@@ -14,7 +14,7 @@ from ferrule.engine.build import EngineInputs, Parts
 from ferrule.files.guard import Guard
 from ferrule.flow import stop
 from ferrule.output import clean
-from ferrule.permissions.ask import Choosers
+from ferrule.permissions import Choosers
 from ferrule.permissions.policy import RuledHosts, mode_name
 from ferrule.settings import settings_path
 from ferrule.system.environment import Variables, quiet_environment
@@ -125,7 +125,7 @@ class SessionServices:
         return ThreadStore(os.path.join(self._given.state, "threads"), keep_days=threads.keep_days)
 
     def _agent_files(self) -> object:
-        from ferrule.tools.agents.kinds import BUILT_IN, AgentFiles
+        from ferrule.tools.agents import BUILT_IN, AgentFiles
 
         roles = self._given.settings.models.roles
         return AgentFiles(
@@ -454,10 +454,7 @@ class Companions:
         servers = servers_section(self.instructions(permits), reader)
         agents = ""
         if any(face.tool == DELEGATE for face in shown):
-            from ferrule.tools.agents.kinds import (
-                AgentFiles,
-                AgentKinds,  # for sessions with subagents
-            )
+            from ferrule.tools.agents import AgentFiles, AgentKinds
 
             agents = AgentKinds(services[AgentFiles]).catalog_text()
         return "\n\n".join(part for part in (tools, servers, services[Skills].catalog_text(), agents) if part)

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from ferrule.dialects import Dialect
     from ferrule.engine.build import EngineOptions
     from ferrule.output.store import Stored
-    from ferrule.permissions import Decision
-    from ferrule.permissions.ask import Asker, Callback
+    from ferrule.permissions import Asker, Callback, Decision
 
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from ferrule.dialects import load_dialect
 from ferrule.hooks import HookOutcome
 from ferrule.hooks.read import from_claude, from_program, from_settings, together
 from ferrule.output import clean
-from ferrule.permissions.ask import Answer, Asker, Question
+from ferrule.permissions import Answer, Asker, Question
 from ferrule.permissions.trust import Trust, active_files, own_path, project_files
 from ferrule.registry import Registry
 from ferrule.settings import Settings, read_settings

@@ -35,7 +35,7 @@ from ferrule.execute import Guests
 from ferrule.hooks import After, Hook, HookVerdict, covers
 from ferrule.hooks.answer import HookAnswer, Verdict, failure, from_exit, from_object, strictest, truncate
 from ferrule.permissions.shell.started import CommandScripts, Look, rough
-from ferrule.sandbox.profile import Wrapped, do_nothing
+from ferrule.sandbox import Wrapped, do_nothing
 from ferrule.system.environment import apart, shell
 from ferrule.system.folder import describe
 from ferrule.system.run import Piped, pipe

@@ -24,20 +24,25 @@ from ferrule.core.errors import Denied, ToolFailure
 from ferrule.core.tool import Preview
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail, Outside
-from ferrule.permissions import Case, Decision, ModeConfig, apply_hooks, includes, strictest
-from ferrule.permissions.ask import (
+from ferrule.permissions import (
     KINDS,
     NO,
     YES,
     Answer,
     Asker,
+    Case,
+    Decision,
     Everybody,
     KindName,
+    ModeConfig,
     Nobody,
     Question,
+    apply_hooks,
     end_sentence,
     final_asker,
+    includes,
     is_for,
+    strictest,
     visible,
 )
 from ferrule.permissions.policy import Policy

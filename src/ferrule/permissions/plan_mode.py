@@ -19,8 +19,7 @@ from ferrule.core.tool import Context, Face, Facts
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.transaction import Contents, Writer
-from ferrule.permissions import DEFAULT, Case, Decision, parse_mode
-from ferrule.permissions.ask import Answer, Question, visible
+from ferrule.permissions import DEFAULT, Answer, Case, Decision, Question, parse_mode, visible
 from ferrule.permissions.policy import Policy
 from ferrule.permissions.shell.parse import parse, proposals
 from ferrule.system.threads import Threads

@@ -18,7 +18,7 @@ from ferrule.core.tool import Preview, Previewed
 from ferrule.files.diff import CONTEXT_LINES, DiffChange, changes
 from ferrule.files.journal import find_changed_span
 from ferrule.files.text import Binary, parse
-from ferrule.permissions.ask import Question, visible
+from ferrule.permissions import Question, visible
 from ferrule.system.environment import apart, is_reachable_in, quiet_environment
 from ferrule.system.environment import program_on_path as on_path
 from ferrule.system.folder import describe

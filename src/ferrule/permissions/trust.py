@@ -31,7 +31,7 @@ import msgspec
 from ferrule.core.access import within
 from ferrule.core.errors import ConfigError
 from ferrule.core.tool import Preview
-from ferrule.permissions.ask import visible
+from ferrule.permissions import visible
 from ferrule.permissions.rules import Layer, RuleSet
 from ferrule.settings import SOURCES, Permissions, Source, decode_settings, settings_path
 from ferrule.system.folder import (

@@ -13,10 +13,18 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 
-from ferrule.sandbox import kernel, spawner
+from ferrule.sandbox import (
+    Profile,
+    SandboxBackend,
+    SandboxError,
+    Wrapped,
+    kernel,
+    proxy_environment,
+    refuse_whole,
+    spawner,
+)
 from ferrule.sandbox.mounts import RESOLVER
 from ferrule.sandbox.placeholders import LinkError, Mount, layout
-from ferrule.sandbox.profile import Profile, SandboxBackend, SandboxError, Wrapped, proxy_environment, refuse_whole
 from ferrule.system.environment import program_on_path
 
 _OWN_USERS = ("--unshare-user", "--disable-userns")

@@ -14,12 +14,12 @@ from ferrule.files.guard import HOME as MASKED
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.git import find_ignored, top_of
+from ferrule.sandbox import ADDRESS, Profile, Sandbox, Wrapped, choose
 from ferrule.sandbox.denial import find_denial
 from ferrule.sandbox.hidden import Precious, SensitivePaths, find_kept_paths
 from ferrule.sandbox.home import HomeView, Temporary, environments, find_hidden_path, home_view
 from ferrule.sandbox.landlock import cell_of
 from ferrule.sandbox.network import Machine
-from ferrule.sandbox.profile import ADDRESS, Profile, Sandbox, Wrapped, choose
 from ferrule.sandbox.proxy import SandboxProxy
 from ferrule.sandbox.spawner import Confined
 from ferrule.sandbox.tripwire import Aside, Tripwire, absent

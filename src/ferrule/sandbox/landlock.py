@@ -13,9 +13,8 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 
-from ferrule.sandbox import spawner
+from ferrule.sandbox import Profile, Wrapped, proxy_environment, refuse_whole, spawner
 from ferrule.sandbox.placeholders import within
-from ferrule.sandbox.profile import Profile, Wrapped, proxy_environment, refuse_whole
 
 _LATER = (
     "A secret or protected file that another program creates or replaces while a command runs is not hidden from that"

@@ -17,7 +17,8 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ferrule.sandbox import profile, spawner
+from ferrule import sandbox as profile
+from ferrule.sandbox import spawner
 from ferrule.sandbox.proxy import SandboxProxy
 from ferrule.system.hosts import FORWARDED
 

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from ferrule.sandbox.profile import Profile, SandboxError
+from ferrule.sandbox import Profile, SandboxError
 
 Kind = Literal["bind", "read-only", "empty", "nothing"]
 """Itself and writable; itself and read-only; an empty read-only folder; a file that cannot be opened."""

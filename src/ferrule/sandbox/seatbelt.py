@@ -10,8 +10,8 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 
+from ferrule.sandbox import Profile, SandboxError, Wrapped, proxy_environment, refuse_whole
 from ferrule.sandbox.placeholders import between, innermost
-from ferrule.sandbox.profile import Profile, SandboxError, Wrapped, proxy_environment, refuse_whole
 
 PROGRAM = "/usr/bin/sandbox-exec"
 

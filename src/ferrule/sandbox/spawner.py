@@ -20,9 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from subprocess import DEVNULL, Popen, TimeoutExpired
 from typing import Literal, NamedTuple
 
-from ferrule.sandbox import orders
+from ferrule.sandbox import Profile, orders
 from ferrule.sandbox.orders import limits, order
-from ferrule.sandbox.profile import Profile
 
 _LATE_SECONDS = 5.0
 _SAID_BYTES = 5

@@ -20,7 +20,7 @@ from ferrule.core.services import Bringing, Mixed, Offered, ServerResources
 from ferrule.core.tool import AnyTool
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.permissions.ask import NO, Question, visible
+from ferrule.permissions import NO, Question, visible
 from ferrule.permissions.trust import TOOLBOXES, TOOLS, Trust, code_files, is_any
 from ferrule.registry import Registry
 from ferrule.registry.search import SERVER_CHARS
@@ -38,9 +38,9 @@ from ferrule.tools import LIST_RESOURCES, LIST_TEMPLATES, READ_RESOURCE, SKILL
 from ferrule.tools.skills import Parameter, ServerPrompt, Skills
 
 if TYPE_CHECKING:
-    from ferrule.permissions.ask import Answer
+    from ferrule.permissions import Answer
     from ferrule.permissions.policy import Policy
-    from ferrule.sandbox.profile import Wrapped
+    from ferrule.sandbox import Wrapped
     from ferrule.sources import SourceTools
     from ferrule.sources.mcp import ServerState
     from ferrule.sources.mcp.approval import Approval

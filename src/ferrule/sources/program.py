@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.tool import Context
-from ferrule.sandbox.profile import Wrapped, do_nothing
+from ferrule.sandbox import Wrapped, do_nothing
 from ferrule.settings import Settings
 from ferrule.sources.mcp import ListedTool
 from ferrule.sources.mcp.results import usable as looked_through

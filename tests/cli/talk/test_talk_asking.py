@@ -8,7 +8,7 @@ from ferrule.cli.talk.questions import InPerson
 from ferrule.cli.talk.text import plain
 from ferrule.core.access import Access
 from ferrule.core.services import Choice, Option
-from ferrule.permissions.ask import Answer, Question, visible
+from ferrule.permissions import Answer, Question, visible
 
 
 class Person:

@@ -11,7 +11,7 @@ from ferrule.core.call import Call
 from ferrule.engine import Engine
 from ferrule.models.cues import said
 from ferrule.models.recorder import Scripted
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 from ferrule.system.tasks import Tasks
 
 

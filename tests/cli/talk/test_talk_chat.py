@@ -11,7 +11,7 @@ from ferrule.cli.main import run
 from ferrule.cli.talk.commands import changes
 from ferrule.engine import Engine
 from ferrule.files.journal import Journal
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 
 FERRULE = [sys.executable, "-m", "ferrule"]
 

@@ -11,7 +11,7 @@ from ferrule.cli.talk.chat import Farewell, find_changed_files
 from ferrule.cli.talk.text import plain, wrap_lines
 from ferrule.engine import Engine
 from ferrule.files.journal import Journal
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 
 
 def shown(farewell, width=80):

@@ -11,7 +11,7 @@ from ferrule.agent.session import Session
 from ferrule.cli.talk.status import Beside, Port, StatusSegment, _background, fit, status
 from ferrule.cli.talk.text import plain
 from ferrule.models.cues import said
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 
 
 def written(parts):

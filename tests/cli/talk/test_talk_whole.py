@@ -5,7 +5,7 @@ from tests.cli.talk.test_talk_asking import Person
 
 from ferrule.cli.talk.markdown import Drawer, is_whole
 from ferrule.cli.talk.questions import InPerson
-from ferrule.permissions.ask import Question
+from ferrule.permissions import Question
 
 DRAWN = {
     "prose": "# Plan\n\n1. Write `b.txt`.\n2. Run **all** tests, _then_ stop.\n\n> Carefully.\n",

@@ -8,7 +8,7 @@ from ferrule.cli.talk.chat import Chat
 from ferrule.cli.talk.commands import SessionRestart
 from ferrule.cli.talk.picker import pick_by_number
 from ferrule.cli.talk.text import PLAIN
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 
 if TYPE_CHECKING:
     from collections.abc import Callable

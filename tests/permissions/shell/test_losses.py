@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.checkpoints.remade import is_left_out
+from ferrule.checkpoints import is_left_out
 from ferrule.permissions.shell.losses import loss
 from ferrule.permissions.shell.scene import Scene
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ferrule.sandbox.profile import Profile, Sandbox
+from ferrule.sandbox import Profile, Sandbox
 
 if TYPE_CHECKING:
     from ferrule.sandbox.tripwire import Tripwire

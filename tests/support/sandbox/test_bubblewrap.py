@@ -10,11 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.sandbox import bubblewrap
+from ferrule.sandbox import Profile, SandboxError, Wrapped, bubblewrap
 from ferrule.sandbox.bubblewrap import Bubblewrap
 from ferrule.sandbox.landlock import Namespaces
 from ferrule.sandbox.placeholders import LinkError, layout, ways
-from ferrule.sandbox.profile import Profile, SandboxError, Wrapped
 
 from .attempts import ATTEMPTS, CHORES, LIMIT_SECONDS, SECRET, Ran, World, tripwire, unconfined, world
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ferrule.sandbox.profile import NAMES, SandboxError, choose, report
+from ferrule.sandbox import NAMES, SandboxError, choose, report
 
 from .attempts import confined, unconfined, world
 

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from ferrule import sandbox as variables
 from ferrule.models.connection import Unreachable, open_stream
-from ferrule.sandbox import bubblewrap, landlock, spawner
-from ferrule.sandbox import profile as variables
+from ferrule.sandbox import Profile, Sandbox, Wrapped, bubblewrap, landlock, spawner
 from ferrule.sandbox.network import KNOWN_SERVICES, Machine, answer_query
-from ferrule.sandbox.profile import Profile, Sandbox, Wrapped
 from ferrule.sandbox.spawner import Spawned
 from ferrule.system.hosts import is_forwarded
 

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 import ferrule
-from ferrule.sandbox import landlock
+from ferrule.sandbox import Wrapped, landlock
 from ferrule.sandbox import landlock as namespaces
 from ferrule.sandbox.landlock import Namespaces
-from ferrule.sandbox.profile import Wrapped
 from ferrule.sandbox.spawner import Confined
 from ferrule.sandbox.view import ProfilePaths, view
 from ferrule.system.child import ProcessHandle

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ferrule.sandbox.profile import Profile, SandboxError
+from ferrule.sandbox import Profile, SandboxError
 from ferrule.sandbox.seatbelt import PROGRAM, Seatbelt, rules
 
 TEMPORARY = "/private/var/folders/x/ferrule-1"

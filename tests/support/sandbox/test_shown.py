@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from ferrule.sandbox import Profile, SandboxError
 from ferrule.sandbox.bubblewrap import Bubblewrap
 from ferrule.sandbox.landlock import Landlock, Namespaces
 from ferrule.sandbox.placeholders import layout
-from ferrule.sandbox.profile import Profile, SandboxError
 from ferrule.sandbox.seatbelt import Seatbelt
 
 from .attempts import LIMIT_SECONDS, SECRET, Ran, World, confined, world

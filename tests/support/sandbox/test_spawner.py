@@ -16,8 +16,7 @@ from typing import Literal
 
 import pytest
 
-from ferrule.sandbox import cell, orders, spawner
-from ferrule.sandbox.profile import Profile
+from ferrule.sandbox import Profile, cell, orders, spawner
 from ferrule.sandbox.spawner import Spawned
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is started this way")
@@ -351,7 +350,7 @@ class Engine:
 _ENGINE = """
 import os, signal, sys
 from ferrule.sandbox import spawner
-from ferrule.sandbox.profile import Profile
+from ferrule.sandbox import Profile
 way, folder, task = sys.argv[1:]
 kept = (folder + "/.absent",)
 starter = spawner.Confined(spawner.CellKind(way), Profile(writable=(folder,), kept=kept))

@@ -13,9 +13,19 @@ from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.settings import Models, Permissions
 from ferrule.tools import load
-from ferrule.tools.agents import EDITS, GROUPS, NOTHING_SAID, toolset
+from ferrule.tools.agents import (
+    BUILT_IN,
+    EDITS,
+    GROUPS,
+    NOTHING_SAID,
+    READS,
+    SHELLS,
+    USUAL,
+    AgentFiles,
+    AgentKinds,
+    toolset,
+)
 from ferrule.tools.agents.delegate import DelegateTask, worker
-from ferrule.tools.agents.kinds import BUILT_IN, READS, SHELLS, USUAL, AgentFiles, AgentKinds
 
 TASK = {"description": "A look", "prompt": "Find the bug.", "subagent_type": "general-purpose"}
 LIMITED = Worked("a1", "x", "failed", "Half of it.", why="The limit of 3 turns was met.", reason="turns", turns=3)

@@ -11,8 +11,7 @@ from ferrule.core.services import Subagent
 from ferrule.dialects import FAMILIES, load_dialect
 from ferrule.permissions import ModeConfig, includes
 from ferrule.tools import BUILTIN
-from ferrule.tools.agents import GROUPS, grant_tools, toolset
-from ferrule.tools.agents.kinds import BUILT_IN, AgentKinds, read_agent
+from ferrule.tools.agents import BUILT_IN, GROUPS, AgentKinds, grant_tools, read_agent, toolset
 from ferrule.tools.skills import Unusable
 
 NAMES = {face.name: face.tool for family in FAMILIES for face in load_dialect(family).faces}

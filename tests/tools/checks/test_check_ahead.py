@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from ferrule import Engine
-from ferrule.permissions.ask import Everybody
+from ferrule.permissions import Everybody
 from ferrule.tools.checks import choice
 from ferrule.tools.checks.find import find
 

@@ -10,8 +10,7 @@ from tests.tools.checks.checking import Session
 from ferrule import Answer, Call
 from ferrule.core.access import Access
 from ferrule.files.jail import Jail
-from ferrule.permissions import Case
-from ferrule.permissions.ask import Nobody, Question
+from ferrule.permissions import Case, Nobody, Question
 from ferrule.permissions.gate import summary
 from ferrule.settings import Permissions, SandboxSettings
 

@@ -19,7 +19,7 @@ from tests.workspace.languages.servers_world import (
     put,
 )
 
-from ferrule.sandbox.profile import report
+from ferrule.sandbox import report
 from ferrule.settings import LanguageServer
 from ferrule.tools.lsp.known import KNOWN, LanguageServerEntry, rows
 from ferrule.tools.lsp.servers import find_program, find_root, is_new_enough, search_path

@@ -26,12 +26,12 @@ from ferrule.models import ModelError
 from ferrule.models.catalog import CATALOG, SHORT, about
 from ferrule.models.hosts import Host, find_host, host_names, models_here, stored_key
 from ferrule.models.http import HttpModel
-from ferrule.permissions.ask import visible
+from ferrule.permissions import visible
 from ferrule.sandbox.confinement import Confinement
 from ferrule.system.proc import find_listeners
 from ferrule.system.sqlite import UnusableError
 from ferrule.system.tasks import Task, Tasks
-from ferrule.tools.agents.kinds import BUILT_IN, AgentFiles, AgentKinds
+from ferrule.tools.agents import BUILT_IN, AgentFiles, AgentKinds
 from ferrule.tools.skills import Skills
 from ferrule.tools.threads import Item, Thread, ThreadMetadata, count_noun, parse_thread_id, when
 from ferrule.tools.threads.store import ThreadStore

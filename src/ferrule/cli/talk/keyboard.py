@@ -27,7 +27,7 @@ from ferrule.cli.prompts import edit, editor
 from ferrule.cli.talk.picker import Picker, PickerRow, Scope
 from ferrule.cli.talk.screen import TWICE_SECONDS, ChatScreen
 from ferrule.cli.talk.text import BLANK, line, visible_rows, wrap_text
-from ferrule.permissions.ask import visible
+from ferrule.permissions import visible
 
 if TYPE_CHECKING:
     from prompt_toolkit.completion import CompleteEvent

@@ -14,7 +14,7 @@ from ferrule.cli.prompts import Draft, approve_draft, covers, draft, fill, offer
 from ferrule.cli.talk.markdown import is_whole
 from ferrule.cli.talk.text import BLANK, Line, line, sentence, visible_rows, whole_rows, wide, wrap_diff_rows, wrap_text
 from ferrule.core.services import Choice
-from ferrule.permissions.ask import KINDS, NO, YES, Answer, Question, visible
+from ferrule.permissions import KINDS, NO, YES, Answer, Question, visible
 from ferrule.permissions.question import headline, question_rows, script
 from ferrule.tools.plan import unfit
 

@@ -58,7 +58,7 @@ from ferrule.cli.talk.text import (
 )
 from ferrule.core.content import Image
 from ferrule.output import clean
-from ferrule.permissions.ask import visible
+from ferrule.permissions import visible
 from ferrule.settings import TerminalSettings
 
 if TYPE_CHECKING:

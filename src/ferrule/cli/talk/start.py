@@ -25,7 +25,7 @@ from ferrule.cli.talk.status import home_short
 from ferrule.cli.talk.text import BLANK, Line, find_theme, line, sentence
 from ferrule.core.errors import ConfigError
 from ferrule.models.catalog import WHY, last_model
-from ferrule.permissions.ask import YES, Answer, Nobody, Question, visible
+from ferrule.permissions import YES, Answer, Nobody, Question, visible
 from ferrule.permissions.shell.started import commands
 from ferrule.permissions.trust import (
     PROJECT_FILES,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from ferrule.agent import AgentEvent
     from ferrule.cli.talk.screen import TalkFrontend
-    from ferrule.permissions.ask import Asker
+    from ferrule.permissions import Asker
     from ferrule.permissions.trust import ProjectSnapshot
 
 

@@ -29,7 +29,7 @@ from ferrule.core.content import Image
 from ferrule.core.errors import ConfigError
 from ferrule.documents import BadPicture, kind, size
 from ferrule.output import clean
-from ferrule.permissions.ask import visible
+from ferrule.permissions import visible
 from ferrule.permissions.trust import StateFile
 from ferrule.settings import state_folder
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from ferrule import permissions as decision
 from ferrule.core.errors import ConfigError, near
 from ferrule.core.tool import RuleGroup
-from ferrule.permissions.ask import visible
+from ferrule.permissions import visible
 from ferrule.permissions.rules import Always, Binds, Condition, Layer, Rule, RuleSet, Subject, wildcard
 from ferrule.permissions.rules.hosts import BadHost, Hosts, hosts
 from ferrule.permissions.rules.match import AgentSpecifier, Commands, Either, Of, SkillCondition, Value

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from ferrule.checkpoints.remade import CACHES
+from ferrule.checkpoints import CACHES
 from ferrule.permissions.shell.line import GIVEN, Simple, Word
 from ferrule.permissions.shell.parse import parse
 from ferrule.permissions.shell.unkept import (

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from ferrule.checkpoints.remade import BESIDE, CACHES, HOLDING, REMADE
+from ferrule.checkpoints import BESIDE, CACHES, HOLDING, REMADE
 from ferrule.core.access import within
 from ferrule.permissions.shell.cover import texts
 from ferrule.permissions.shell.line import Word

@@ -29,7 +29,7 @@ from ferrule.core.errors import ConfigError, FerruleError, UnknownTool
 from ferrule.core.tool import AnyTool, copy_json
 from ferrule.engine import Engine
 from ferrule.output import clean, clean_value
-from ferrule.permissions.ask import visible
+from ferrule.permissions import visible
 from ferrule.serve.mcp.client import ClientRequest, Clients, Roots
 from ferrule.wire import result_of
 from ferrule.wire.mcp import result_out

@@ -27,7 +27,7 @@ from ferrule.core.access import within
 from ferrule.core.errors import ConfigError
 from ferrule.engine import Engine
 from ferrule.output import clean, clean_value
-from ferrule.permissions.ask import KINDS, NO, Answer, Question, end_sentence, visible
+from ferrule.permissions import KINDS, NO, Answer, Question, end_sentence, visible
 from ferrule.permissions.question import covers, question_rows
 
 if TYPE_CHECKING:

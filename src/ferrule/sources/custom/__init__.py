@@ -24,7 +24,7 @@ from ferrule.core.tool import Args, Context, Tool
 from ferrule.files.frontmatter import front_matter
 from ferrule.output import clean
 from ferrule.permissions.trust import StateFile
-from ferrule.sandbox.profile import Wrapped
+from ferrule.sandbox import Wrapped
 from ferrule.settings import Settings, settings_path
 from ferrule.sources import SourceTools
 from ferrule.sources.custom.module import foreign, load_module, make_tools, resolve_offer

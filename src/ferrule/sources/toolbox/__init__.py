@@ -35,7 +35,7 @@ from ferrule.system.folder import describe
 from ferrule.system.tree import Roster
 
 if TYPE_CHECKING:
-    from ferrule.sandbox.profile import Wrapped
+    from ferrule.sandbox import Wrapped
     from ferrule.sources.custom import ProgramAnswers
 
 

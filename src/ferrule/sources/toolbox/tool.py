@@ -26,7 +26,7 @@ from ferrule.core.services import Mixed, Subagent, Subagents
 from ferrule.core.tool import Args, Context, Raw, Tool
 from ferrule.files.frontmatter import front_matter
 from ferrule.output import clean, clean_value
-from ferrule.sandbox.profile import Wrapped
+from ferrule.sandbox import Wrapped
 from ferrule.settings import Settings
 from ferrule.sources.program import run_program, usable
 from ferrule.system.environment import apart, quiet_environment

@@ -30,17 +30,22 @@ from ferrule.files.jail import Jail, LentJail, can_be_lent
 from ferrule.settings import Settings
 from ferrule.system.threads import Threads
 from ferrule.tools.agents import (
+    INHERIT,
+    MOST_PROMPT_CHARS,
     READING,
+    SHORT_MODELS,
+    USUAL,
     WEB,
+    agents,
     check_names,
     find,
     grant_tools,
+    prompt,
     run_job,
     specialist,
     tell_lacking,
     toolset,
 )
-from ferrule.tools.agents.kinds import INHERIT, MOST_PROMPT_CHARS, SHORT_MODELS, USUAL, agents, prompt
 
 MOST_TASKS = 5
 _NAME_CHARS = 24

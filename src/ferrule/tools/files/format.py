@@ -25,8 +25,8 @@ from ferrule.files.jail import Jail
 from ferrule.files.ledger import Ledger
 from ferrule.files.text import Binary, TextFile, Unencodable, is_binary, parse
 from ferrule.files.transaction import Contents, Writer, read_file
+from ferrule.sandbox import do_nothing
 from ferrule.sandbox.confinement import Confinement
-from ferrule.sandbox.profile import do_nothing
 from ferrule.system.environment import program_on_path, quiet_environment
 from ferrule.system.folder import describe
 from ferrule.system.run import Piped, pipe

@@ -19,8 +19,8 @@ from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
+from ferrule.sandbox import Wrapped, do_nothing
 from ferrule.sandbox.confinement import Confinement
-from ferrule.sandbox.profile import Wrapped, do_nothing
 from ferrule.settings import LspSettings
 from ferrule.system.command import Launch
 from ferrule.system.environment import lies_in, program_on_path, quiet_environment

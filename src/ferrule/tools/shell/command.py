@@ -22,8 +22,8 @@ from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
 from ferrule.files.jail import Jail
 from ferrule.git import git_variables
+from ferrule.sandbox import Wrapped, do_nothing
 from ferrule.sandbox.confinement import Confinement
-from ferrule.sandbox.profile import Wrapped, do_nothing
 from ferrule.settings import Settings
 from ferrule.system.command import Finished, Launch, Running, start
 from ferrule.system.environment import ProcessLimits, Variables, quiet_environment, shell
