@@ -358,7 +358,6 @@ class Services:
 
     async def close(self) -> None:
         """Let go of everything that was made: each thing also where another one could not be closed."""
-
         made = self._made
         async with AsyncExitStack() as closing:  # the last one that is put on it comes first
             closing.callback(self._jail.close)

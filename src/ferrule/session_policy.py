@@ -144,7 +144,6 @@ class SessionPolicy:
 
     def make_approved(self) -> "Approved":
         """Has what a person agreed to write count as seen, where trust is in contents."""
-
         return Approved(self._state, self._jail.folder)
 
     def allow(self, policy: Policy, texts: Sequence[str], *, source: str) -> tuple[str, ...]:

@@ -181,7 +181,6 @@ class Compacting:
 
     async def _summary(self, agent: "Agent", turns: Sequence[Turn], focus: str) -> str:
         """The model's own, or, where it gives none, a list of what was asked and done; nothing where it was stopped."""
-
         talk = agent.talk
         closing = Turn("user", (Text(summary_prompt(focus)),))
         needed = talk.history.above + sum(map(tokens_of, turns))

@@ -303,7 +303,6 @@ def _other_side(
 
 def _render_change(file: FileChange, sides: tuple[bytes, bytes], *, forward: bool) -> str:
     """The change that was not made, so that it can be made by hand."""
-
     texts = [
         None if mark is None else raw.decode(errors="replace")
         for raw, mark in zip(sides, (file.before, file.after), strict=True)
@@ -530,7 +529,6 @@ class Drafts:
 
 def _remove(scratch: str) -> None:
     """The folder first: while its lock file is there, the next sweep finds what could not be removed now."""
-
     shutil.rmtree(scratch, ignore_errors=True)
     if not os.path.lexists(scratch):
         with contextlib.suppress(OSError):

@@ -52,7 +52,6 @@ def command(shell: str) -> int:
       eval "$(ferrule completion zsh)"       # in ~/.zshrc
       ferrule completion fish > ~/.config/fish/completions/ferrule.fish
     """
-
     kind = get_completion_class(shell)
     assert kind is not None
     made = kind(cli, {}, "ferrule", "_FERRULE_COMPLETE")

@@ -63,7 +63,6 @@ def command() -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 def show(prefix: str, *, workspace: str, changed: bool, as_json: bool) -> int:
     """Show every setting, or those below KEY, with where it is set."""
-
     check_folders(workspace)
     whole = layers_of(workspace, state_folder())
     every = _rows(whole, workspace)
@@ -93,7 +92,6 @@ def show(prefix: str, *, workspace: str, changed: bool, as_json: bool) -> int:
 @click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def get(key: str, *, workspace: str) -> int:
     """Print the value of one setting, or those of a table."""
-
     check_folders(workspace)
     every = _rows(layers_of(workspace, state_folder()), workspace)
     for row in every:
@@ -117,7 +115,6 @@ def get(key: str, *, workspace: str) -> int:
 @click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def set_value(key: str, value: str, *, project: bool, workspace: str) -> int:
     """Write one setting into your settings file. VALUE is written as in TOML; a string needs no quotes."""
-
     check_folders(workspace)
     parts = key_path(key)
     if parts is None:
@@ -140,7 +137,6 @@ def set_value(key: str, value: str, *, project: bool, workspace: str) -> int:
 @click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def unset(key: str, *, project: bool, workspace: str) -> int:
     """Take one setting out of your settings file again."""
-
     check_folders(workspace)
     parts = key_path(key)
     if parts is None:
@@ -159,7 +155,6 @@ def unset(key: str, *, project: bool, workspace: str) -> int:
 @click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def edit_file(*, project: bool, workspace: str) -> int:
     """Edit your settings file with $VISUAL or $EDITOR. What is no settings file is not written."""
-
     check_folders(workspace)
     file = SettingsFile(workspace, of_project=project)
     is_changed = edit(file, may_ask=sys.stdin is not None and sys.stdin.isatty())
@@ -171,7 +166,6 @@ def edit_file(*, project: bool, workspace: str) -> int:
 @click.option("-C", "--workspace", type=click.Path(), metavar="DIR", default=".", help=_PROJECT)
 def path(*, workspace: str) -> int:
     """Print the settings file of every layer, and whether it is there."""
-
     check_folders(workspace)
     for layer, file in (
         ("managed", managed_path()),
@@ -184,7 +178,6 @@ def path(*, workspace: str) -> int:
 
 def list_setting_keys() -> list[str]:
     """Every setting by its whole name. Raises ConfigError where the settings cannot be read."""
-
     return [row["key"] for row in _rows(layers_of(".", state_folder()), ".")]
 
 
@@ -318,7 +311,6 @@ def with_value(file: SettingsFile, parts: Sequence[str], value: str) -> str:
 
 def without(file: SettingsFile, parts: Sequence[str]) -> str:
     """The text of the file without one value, and all else as it was. Raises: ConfigError."""
-
     document: Any = tomlkit.parse(file.read())
     at = document
     for part in parts[:-1]:
@@ -353,7 +345,6 @@ def _plain(error: ConfigError, key: str, value: str) -> ConfigError:
 
 def check_meaning(settings: Settings, key: str = "") -> None:
     """Raises ConfigError if the value of one setting, or of any, is the name of something that there is not."""
-
     checks: dict[str, Callable[[], object]] = {
         "dialect": lambda: load_dialect(settings.dialect),
         "permissions.mode": lambda: permissions.parse_mode(settings.permissions.mode),

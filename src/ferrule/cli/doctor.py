@@ -157,7 +157,6 @@ def _extras() -> Iterator[DoctorFinding]:
 
 def _sources(session: dict[str, Any]) -> Iterator[DoctorFinding]:
     """Tools from elsewhere that a session here would have, as far as nothing has to be started for it."""
-
     states = make_servers(session["workspace"]).states()
     if states:
         ready = sum(one.state in {"listed", "running"} for one in states)
@@ -181,7 +180,6 @@ def _ripgrep() -> DoctorFinding:
 
 def _web() -> Iterator[DoctorFinding]:
     """Settings of the web that would only fail when a page is fetched."""
-
     settings = load_settings()
     web = settings.web
     if said := complaint_of(load_backend(settings)):
@@ -199,7 +197,6 @@ def _web() -> Iterator[DoctorFinding]:
 
 def _languages(session: dict[str, Any]) -> Iterator[DoctorFinding]:
     """The language servers that are found here; nothing is started for it."""
-
     outside = (os.path.realpath(session["workspace"]),)
     every = rows(KNOWN, load_settings().lsp.servers)
     found = [row.name for row in every if find_program(row, outside)]
@@ -223,7 +220,6 @@ def _languages(session: dict[str, Any]) -> Iterator[DoctorFinding]:
 
 def _sandbox(session: dict[str, Any]) -> Iterator[DoctorFinding]:
     """What confines commands here, and what it cannot enforce."""
-
     wanted = load_settings().sandbox
     outside = (os.path.realpath(session["workspace"]),)
     try:
@@ -267,7 +263,6 @@ async def _check_questions(session: dict[str, Any]) -> list[DoctorFinding]:
 
 def _home() -> Iterator[DoctorFinding]:
     """What commands see of the home folder."""
-
     home = os.path.expanduser("~")
     seen = home_view(home, os.environ)
     inside = [path for path in seen.shown if path.startswith(home + os.sep)]

@@ -165,7 +165,6 @@ def skills_of(session: "Session") -> "list[Skill]":
 
 def agents_of(session: "Session") -> list[tuple[str, str]]:
     """The kinds of agents, each with what it is for."""
-
     kinds = AgentKinds(session.engine.need(AgentFiles))
     return [(name, kinds.get(name).description) for name in kinds.names()]
 
@@ -337,7 +336,6 @@ class Control:
 
     async def _stop_task(self, request: Mapping[str, Any]) -> None:
         """Stop a subagent or a command that runs in the background."""
-
         name, engine = str(request.get("task_id")), self._session.engine
         if await engine.need(Subagents).stop(name) is not None:
             return

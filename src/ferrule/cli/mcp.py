@@ -125,7 +125,6 @@ def add(
       ferrule mcp add tickets --env 'TOKEN=${MY_TOKEN}' -- tickets --stdio
       ferrule mcp add docs https://docs.example/mcp --header 'X-Key: ${KEY}'
     """
-
     path = file_of(workspace, project=project)
     entry = _entry(what, env, headers, sse=sse)
     if "args" in entry and not project:

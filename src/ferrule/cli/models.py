@@ -183,7 +183,6 @@ def _table(head: tuple[str, ...], cells: Iterable[tuple[str, ...]]) -> None:
 
 def _open_host(name: str, settings: Models) -> "HttpModel":
     """What a host is asked through for its models."""
-
     host = find_host(name, settings, os.environ, stored_key)
     check_key(host, name)
     return HttpModel(host, "", ModelProfile(""), settings)

@@ -59,7 +59,6 @@ def models(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
 
 def tools(ctx: click.Context, __: click.Parameter, begun: str) -> list[str]:
     """The tools of the dialect that the line names, else of the settings'."""
-
     try:
         faces = load_dialect(ctx.params.get("dialect") or load_settings().dialect).faces
     except ConfigError:

@@ -150,7 +150,6 @@ def trust(*, workspace: str, revoke: bool) -> int:
     Until then its rules can only tighten, and its tools, toolboxes, hooks and servers are not used. A change of any of
     these files ends the trust in all of their kind.
     """
-
     folder = os.path.realpath(workspace)
     kinds = (
         (Trust(state_folder()), project_files(folder), "rules, settings and hooks"),
@@ -183,7 +182,6 @@ def forget(*, workspace: str, rules: tuple[str, ...]) -> int:
     ferrule permissions forget 'Bash(git push *)'
     ferrule permissions forget pypi.org
     """
-
     kept = Grants(state_folder(), os.path.realpath(workspace))
     for rule in rules:
         if rule not in (known := (*kept.texts(), *kept.hosts())):
@@ -225,7 +223,6 @@ def _about(engine: Engine, workspace: str) -> None:
 
 def _code(folder: str, state: str) -> str:
     """Whether a project's tools, toolboxes, servers and skills may be used."""
-
     seen = Trust(state, "code").look(folder, code_files(folder))
     if not seen.contents:
         return "none"

@@ -312,7 +312,6 @@ def _plain(default: Any) -> str:
 
 def _validate_value(name: str, value: Any, about: Mapping[str, Any]) -> Any:
     """The value, where the server will take it: one that it would not would make an end of all that was typed."""
-
     schema = {"type": "object", "properties": {name: dict(about)}}
     try:
         judged = judge(schema)

@@ -238,7 +238,6 @@ def _build_log_writer(file: IO[str], name: str) -> "Callable[[Record], object]":
 
 async def _run_program(options: _Options, url: str, serving: "asyncio.Task[None]") -> int:
     """Run a program that asks the proxy, in this terminal. Returns its exit code."""
-
     start = start_of(options.command, url, options.token)
     with _interrupts_are_the_programs():  # from before it runs, and until it has ended
         process = await asyncio.create_subprocess_exec(*start.command, env=start.environment)

@@ -151,7 +151,6 @@ def left_running(engine: "Engine", how: str = _HOW) -> str:
 
 def describe_running(engine: "Engine") -> str:
     """The agents and commands that are at work, on one line; empty where there are none."""
-
     tasks = engine.need(Tasks).list()
     agents = [
         f"the {one.name} agent {one.id} ({one.description})" if one.description else f"the {one.name} agent {one.id}"

@@ -227,7 +227,6 @@ def rewind(*, thread: str, turn: int | None, files: bool, conversation: bool, ov
       ferrule threads rewind T-5928a90d 3 --files --yes
       ferrule threads rewind T-5928a90d --back
     """
-
     if back and (turn is not None or files or conversation or over):
         raise click.UsageError("--back takes the last rewind back; give it alone.")
     wanted = RewindOptions(turn, files and not conversation, conversation and not files, over, yes, back)
@@ -248,7 +247,6 @@ def _page_text(text: str) -> None:
 @contextlib.contextmanager
 def _open_store() -> Iterator[ThreadStore]:
     """The store; one that cannot be used is a line and an exit code."""
-
     store = ThreadStore(os.path.join(state_folder(), "threads"), keep_days=load_settings().threads.keep_days)
     try:
         yield store

@@ -253,7 +253,6 @@ def resources(outcome: "ServerResources") -> dict[str, Any]:
 
 def render_mixed(outcome: "Mixed") -> Said:
     """What a server has answered."""
-
     return render_outcome(outcome)
 
 

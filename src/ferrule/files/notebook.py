@@ -658,7 +658,6 @@ def _new_cell(own_id: str | None, source: str, cell_type: Kind, *, as_list: bool
 
 def _fresh_id(book: NotebookLayout, source: str) -> str:
     """One that no cell has. The same cell in the same notebook gets the same: what a person was shown is written."""
-
     taken = {cell.id for cell in book.cells}
     seed = hashlib.blake2b(book.text.raw + b"\0" + source.encode(errors="surrogatepass"), digest_size=16)
     while (fresh := seed.hexdigest()[:8]) in taken:

@@ -400,7 +400,6 @@ class Committed:
     @contextlib.contextmanager
     def open_objects(self) -> Iterator["Objects"]:
         """Whoever asks about many files has git started once for all of them."""
-
         if (running := getattr(self._running, "objects", None)) is not None:
             yield running
             return

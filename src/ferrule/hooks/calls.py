@@ -55,7 +55,6 @@ def find(
     look: "Look",
 ) -> "HookSet":
     """The hooks of every layer, in their order. A project's count only where its rules are trusted."""
-
     layers = {"user": settings} if layered is None else {**layered.layers, "user": settings}
     founds = [
         from_settings(layers[layer].hooks, layer=layer, source=f"the {layer}'s settings")

@@ -488,7 +488,6 @@ class VariablesFile:
 
     def __init__(self, folder: str | None = None, *, seen_as: str = "") -> None:
         """In `folder`, which the hook knows as `seen_as`. Raises OSError where none can be made."""
-
         descriptor, self.path = tempfile.mkstemp(prefix="ferrule-", suffix=".sh", dir=folder)
         os.close(descriptor)
         self.named = os.path.join(seen_as, os.path.basename(self.path)) if seen_as else self.path
@@ -496,7 +495,6 @@ class VariablesFile:
 
     def read(self) -> HookVariables:
         """What the hook wrote into it."""
-
         try:
             descriptor = os.open(self.path, _READ)
         except OSError:

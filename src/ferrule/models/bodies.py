@@ -13,7 +13,6 @@ For each API the module also knows the path, the way to send the key, and the re
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from importlib import import_module
 from itertools import chain
 from operator import attrgetter, is_
 from types import ModuleType
@@ -28,7 +27,6 @@ from ferrule.models.hosts import Host
 from ferrule.settings import Models
 from ferrule.wire import Definition, ModelRequest, Result, Thinking, Turn, Use, effort, is_own, load_wire
 from ferrule.wire.conversation import unwrap_free_text
-from ferrule.wire.stream import StreamReader
 
 MARK: dict[str, Any] = {"type": "ephemeral"}
 BINDING = "thinking-binding-controls-2026-08-01"
@@ -483,8 +481,6 @@ class Speech(NamedTuple):
     list_path: str
     key: tuple[str, str]
     """The header of the key, and what stands before it."""
-    reader: tuple[str, str]
-    """The module and the class that read its streams."""
     plain: tuple[tuple[str, str], ...] = ()
     """Headers that it always wants."""
     forgets: bool = False
@@ -511,7 +507,6 @@ _OURS = {"host", "content-length", "transfer-encoding", "connection", "accept-en
 
 def generate_path(model: str, action: str) -> str:
     """Where something is asked of a model of Gemini's API."""
-
     where = model if "/" in model else f"models/{model}"
     return f"/{quote(where, safe='/-._~')}:{action}"
 
@@ -521,7 +516,6 @@ SPEECH = {
         lambda _: "/v1/messages",
         "/v1/models?limit=1000",
         ("x-api-key", ""),
-        ("ferrule.wire.anthropic_stream", "AnthropicReader"),
         # The version that every gateway and every model knows; the newer one only takes things away that are not sent.
         (("anthropic-version", "2023-06-01"),),
     ),
@@ -529,31 +523,19 @@ SPEECH = {
         lambda _: "/chat/completions",
         "/models",
         ("authorization", "Bearer "),
-        ("ferrule.wire.openai_chat_stream", "ChatReader"),
     ),
     "openai-responses": Speech(
         lambda _: "/responses",
         "/models",
         ("authorization", "Bearer "),
-        ("ferrule.wire.openai_responses_stream", "ResponsesReader"),
     ),
     "gemini": Speech(
         lambda model: generate_path(model, "streamGenerateContent?alt=sse"),
         "/models?pageSize=1000",
         ("x-goog-api-key", ""),
-        ("ferrule.wire.gemini_stream", "GeminiReader"),
         forgets=True,
     ),
 }
-
-
-def reader_of(api: str) -> StreamReader:
-    """A reader for one answer."""
-
-    module, name = SPEECH[api].reader
-    made = getattr(import_module(module), name)()
-    assert isinstance(made, StreamReader)
-    return made
 
 
 def parse_model_ids(body: bytes) -> list[str]:

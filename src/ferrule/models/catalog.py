@@ -236,7 +236,6 @@ def choose(flag: str | None, settings: Models, environment: Mapping[str, str] = 
 
     Raises: ModelError.
     """
-
     try:
         return choose_by_precedence(flag, settings, environment)
     except ModelError:
@@ -279,7 +278,6 @@ def resolve_name(name: str, settings: Models) -> ModelName:
 
 def _unclear(name: str, meant: str, settings: Models) -> ConfigError:
     """What to write instead."""
-
     host, colon, _ = meant.partition(":")
     if colon:
         try:

@@ -375,7 +375,6 @@ class HttpConnection:
 
     async def ask(self, head: RequestHead, pieces: Sequence[bytes]) -> ResponseHead:
         """Raises Broken."""
-
         self.is_done = False
         stream, http = self._stream, self._http
         stream.has_heard = False
@@ -401,7 +400,6 @@ class HttpConnection:
 
         Raises: Broken.
         """
-
         if self.is_done:
             return None
         event = await self._event(wait=wait)
@@ -718,7 +716,6 @@ class Route:
 
     async def _tunnel(self, stream: Stream, way: ForwardProxy) -> None:
         """The proxy passes on what it cannot read."""
-
         target = f"{_bracket_host(self._host)}:{self._port}".encode()
         http = h11.Connection(h11.CLIENT, max_incomplete_event_size=_LIMIT_BYTES)
         head = http.send(h11.Request(method="CONNECT", target=target, headers=[(b"host", target), *way.credentials]))
@@ -780,7 +777,6 @@ def _proxy(url: str) -> ForwardProxy:
 
 def _is_excepted(host: str, port: int, listed: str) -> bool:
     """Does NO_PROXY, or what the system has instead of it, name this machine? Networks may be named too."""
-
     names = [name.strip().removeprefix("*.").lower() for name in listed.split(",")]
     return "*" in names or proxy_bypass(host) or any(_is_named(host, port, name) for name in names if name)
 
@@ -814,7 +810,6 @@ def _bracket_host(host: str) -> str:
 
 def _certificates() -> ssl.SSLContext:
     """The same that `httpx2` trusts: those of the environment, else of the system."""
-
     try:
         context = httpcore2.default_ssl_context()
     except OSError as error:  # that of ssl is one too

@@ -27,13 +27,13 @@ from ferrule.models import (
     clean_text,
     model_label,
 )
-from ferrule.models.bodies import SPEECH, Encoder, betas, parse_model_ids, reader_of
+from ferrule.models.bodies import SPEECH, Encoder, betas, parse_model_ids
 from ferrule.models.catalog import DEFAULT_OUTPUT, ModelProfile
 from ferrule.models.connection import BrokenConnection, ConnectionPool, HttpResponse, Silent, Unreachable
 from ferrule.models.hosts import Host, is_near
 from ferrule.settings import Models
 from ferrule.wire import AnswerEnd, AnswerStart, Broke, Delta, ModelRequest, WireError
-from ferrule.wire.stream import EventReader, EventTooLongError, ServerSentEvent
+from ferrule.wire.stream import EventReader, EventTooLongError, ServerSentEvent, load_reader
 
 Tap = Callable[[ServerSentEvent], object]
 """Whoever wants the events of an answer as they came."""
@@ -53,7 +53,7 @@ class AnswerReader:
         self._model = model
         self._quiet_seconds = quiet_seconds
         self._events = EventReader()
-        self._reader = reader_of(host.api)
+        self._reader = load_reader(host.api)
         self._is_done = False
         self._silent_bytes = 0
         self._has_said = False

@@ -535,7 +535,6 @@ def load(path: str, *, window: int | None = None) -> "LocalModel":
 
     Raises: ModelError.
     """
-
     if find_spec("xllamacpp") is None:
         raise ModelError("Models on this machine need an extra: pip install 'ferrule[local]'.", "no-model")
     return LocalModel(look(path), window=window)
@@ -677,7 +676,6 @@ class _Stop:
 
 def start_server(file: LocalFile, window: int) -> Any:
     """The library's server with the model in it. Raises: ModelError."""
-
     try:
         library: Any = import_module("xllamacpp")
     except ImportError as error:

@@ -487,7 +487,6 @@ class OutputLimiter:
 
     async def _shorten_text(self, result: str, ctx: BoundingContext, bound: Bound, limit_bytes: int) -> BoundedResult:
         """A text within the family's own bound; whatever that is, the general limit holds as well."""
-
         whole = clean_value(result)
         short = shorten(whole, bound, missing=ctx.missing, found=ctx.found)
         kept, _, omitted = _shape(short.text, limit_bytes)

@@ -401,7 +401,6 @@ def includes(
 
 def _is_named(patterns: Sequence[str], name: str, known: str, canonical: Callable[[str], str]) -> bool:
     """Is the tool among these? A name of any family means its tool; a glob is about names as they are."""
-
     return any(canonical(one) == known or fnmatchcase(name, one) or fnmatchcase(known, one) for one in patterns)
 
 

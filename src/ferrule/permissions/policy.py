@@ -227,7 +227,6 @@ class Policy:
 
     def allows_with(self, case: Case, texts: Sequence[str]) -> bool:
         """Would the call need no question, if these rules were saved?"""
-
         names = {case.name: case.tool, "Bash": SHELL, "WebFetch": WEB_FETCH}
         added = allow_rules(texts, RuleContext(self._jail.folder, names.get))
         self._sets.append(added)

@@ -209,7 +209,6 @@ def read_rules(
 
 def _is_claude(text: str, path: str) -> bool:
     """Is it a settings file of Claude Code? The other syntaxes have lists, other keys, or no JSON at all."""
-
     if not text.lstrip().startswith("{"):
         return False
     try:
@@ -322,7 +321,6 @@ class StateFile(Generic[Content]):
 
         Raises: ConfigError when it cannot be written; then it is as it was.
         """
-
         try:
             os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
             with self._locks().hold([self.path]):

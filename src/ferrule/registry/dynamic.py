@@ -63,7 +63,6 @@ def find_disabled(
     globs: Sequence[str], tools: Mapping[str, AnyTool | Later], families: Sequence[Family]
 ) -> frozenset[str]:
     """The tools that the settings take away, in whichever family's words they say so."""
-
     disabled, names = Disabled(globs), FamilyNames(lambda: families, str)
     given = {name for name, tool in tools.items() if not isinstance(tool, Later) and disabled.has((name,))}
     return disabled.builtin({name: names.of(name) for name, tool in tools.items() if isinstance(tool, Later)}) | given

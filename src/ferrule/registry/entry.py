@@ -139,7 +139,6 @@ def describes_itself(tool: AnyTool | Later) -> bool:
 
 def plain_face(tool: AnyTool, name: str = "") -> Face:
     """The face of a tool that no family knows: as the tool describes itself, and shown under its name or this one."""
-
     # Arguments that are not ours to know are handed on as they came.
     raw = getattr(tool.args, "raw", False)
     return Face(

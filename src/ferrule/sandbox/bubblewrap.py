@@ -196,7 +196,6 @@ def _close(descriptors: Sequence[int]) -> None:
 @functools.cache
 def _can_disable_userns(path: str) -> bool:
     """Can this bubblewrap forbid user namespaces inside?"""
-
     try:
         said = subprocess.run([path, "--help"], capture_output=True, timeout=_PROBE_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -207,7 +206,6 @@ def _can_disable_userns(path: str) -> bool:
 @functools.cache
 def _probe(path: str, *, user_namespace: bool = True) -> str:
     """Confine a command that does nothing, and say what came of it."""
-
     dropped = () if user_namespace else _OWN_USERS
     wrapped = None
     try:

@@ -231,7 +231,6 @@ class Confinement:
 
         `for_good`: and those of later sessions of the workspace.
         """
-
         entries((host,))
         self._wishes = self._wishes._replace(hosts=(*self._wishes.hosts, host))
         if self._machine is not None:

@@ -150,7 +150,6 @@ class Landlock:
 
     def _folder(self) -> str:
         """The private folder for what is temporary. It is removed with this object, or when the engine is killed."""
-
         with self._lock:
             if not os.path.isdir(self._temporary):
                 self._temporary, self._remover = os.path.realpath(tempfile.mkdtemp(prefix="ferrule-")), None

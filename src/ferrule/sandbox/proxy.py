@@ -94,7 +94,6 @@ _LINGER_SECONDS = 2.0
 
 async def resolve(host: str, port: int) -> Sequence[str]:
     """The addresses of a host, as the system knows them."""
-
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=SOCK_STREAM)
     return [str(each[4][0]) for each in found]
 
@@ -117,7 +116,6 @@ class SandboxProxy:
 
     async def start(self) -> None:
         """Listen on a port of this machine, with a password. Raises OSError."""
-
         self._token = secrets.token_urlsafe(24)
         server = await asyncio.start_server(self._accept, "127.0.0.1", 0, limit=_HEAD_BYTES)
         self.address = f"http://ferrule:{self._token}@127.0.0.1:{server.sockets[0].getsockname()[1]}"

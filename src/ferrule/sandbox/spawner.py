@@ -198,7 +198,6 @@ class Channel:
 
     def new_socket(self, family: int, kind: int, port: int = 0) -> "socket.socket":
         """A socket in the network of this cell; with a port it is bound to that on loopback, and listens. OSError."""
-
         with self._lock:
             self._ask([b"socket", *(b"%d" % number for number in (family, kind, port))], ())
             (descriptor,) = self._files

@@ -577,7 +577,6 @@ def decode_settings(raw: bytes, path: str) -> Settings:
 
 def managed_path() -> str:
     """The settings file of whoever runs the machine."""
-
     folder = "/Library/Application Support/ferrule" if sys.platform == "darwin" else "/etc/ferrule"
     return os.path.join(folder, "settings.toml")
 

@@ -273,13 +273,11 @@ class SourceLoader:
 
     async def bring_toolbox(self, folder: str) -> tuple[str, ...]:
         """Bring the toolbox of a skill; the names of its tools."""
-
         is_projects = any(within(os.path.realpath(folder), root.path) for root in self.around.jail.roots)
         return self._take(f"skill {folder}", await self._boxes([Box(folder, "project" if is_projects else "user")]))
 
     async def bring_servers(self, entries: Mapping[str, Any], origin: str) -> tuple[str, ...]:
         """Bring the servers of a skill; the names of their tools."""
-
         servers = self.servers
         if servers is None:
             servers = self._servers = make_servers(self.around, Configured(), self._on_servers_changed)
@@ -335,7 +333,6 @@ class SourceLoader:
 
     def _offer_skills(self, *, prompts: bool = True) -> None:
         """`prompts`: are those of servers counted? Then their configuration is read."""
-
         self._counts_prompts = prompts
         try:
             self.around.registry.offer(SKILL, bool(self.around.services[Skills].all()))

@@ -176,7 +176,6 @@ async def pipe(
 
     Raises: FileNotFoundError, NotADirectoryError, PermissionError or another OSError when it cannot start.
     """
-
     tree = ProcessTree()
     token = ""
     try:

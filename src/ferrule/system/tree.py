@@ -522,7 +522,6 @@ def _tree(entry: RosterEntry) -> ProcessTree:
 
 def _is_marked(pid: int, mark: str) -> bool:
     """Where nothing tells when a process began: does it lead its group, with the mark in its environment?"""
-
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         if pid > 1 and os.getpgid(pid) == os.getsid(pid) == pid:
             argv = ["/bin/ps", "-Eww", "-o", "command=", "-p", str(pid)]

@@ -10,6 +10,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -708,3 +709,28 @@ _NAMED: Mapping[str, ApiFailure] = MappingProxyType(
 def failure_of(kind: str) -> ApiFailure:
     """What an error of this kind is; what nobody has heard of is a fault of the server's."""
     return _NAMED.get(kind, _SERVER)
+
+
+_STREAMS = {
+    "anthropic": ("anthropic_stream", "AnthropicReader", "AnthropicWriter"),
+    "openai-chat": ("openai_chat_stream", "ChatReader", "ChatWriter"),
+    "openai-responses": ("openai_responses_stream", "ResponsesReader", "ResponsesWriter"),
+    "gemini": ("gemini_stream", "GeminiReader", "GeminiWriter"),
+}
+"""A format's name → the module of its streams, and what reads and writes one there."""
+
+
+def load_reader(wire: str) -> StreamReader:
+    """Return a reader for one stream of a wire format."""
+    module, reader, _ = _STREAMS[wire]
+    made = getattr(import_module(f"ferrule.wire.{module}"), reader)()
+    assert isinstance(made, StreamReader)
+    return made
+
+
+def load_writer(wire: str) -> StreamWriter:
+    """Return a writer for one stream of a wire format."""
+    module, _, writer = _STREAMS[wire]
+    made = getattr(import_module(f"ferrule.wire.{module}"), writer)()
+    assert isinstance(made, StreamWriter)
+    return made

@@ -463,7 +463,6 @@ async def theme(chat: "Chat", rest: str) -> Next:
 
 async def files(root: str) -> list[str]:
     """The files of the workspace that git would see, for completion; none where ripgrep cannot be run."""
-
     program = await asyncio.to_thread(search.find_rg, outside=(root,))
     if program is None:
         return []

@@ -213,7 +213,6 @@ _SECTIONS = ("Add File", "Update File", "Delete File", "Move to")
 
 def _side_by_side(before: str, after: str) -> list[str]:
     """Only the rows that differ, with one around them: an old text often repeats much to be found."""
-
     rows = diff("x", before + "\n", after + "\n").split("\n")
     return [row for row in rows[3:] if row and not row.startswith("@@")]
 

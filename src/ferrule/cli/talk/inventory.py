@@ -186,7 +186,6 @@ async def _connect(chat: "Chat", servers: "Servers", name: str) -> None:
 
 async def agents(chat: "Chat", _: str) -> Next:
     """The kinds of subagents: what each is for, which model runs it, where it was found."""
-
     session = chat.session
     files: AgentFiles | None = None
     try:
@@ -545,7 +544,6 @@ _LOCAL = frozenset({"ollama", "llamacpp", "vllm", "lmstudio", "local"})
 
 async def _list_host_models(host: Host, settings: "Models") -> list[str]:
     """What a host says that it has; nothing where it does not answer in time."""
-
     model = HttpModel(host, "", about("", {}), settings)
     try:
         async with asyncio.timeout(_LIST_SECONDS):
@@ -685,7 +683,6 @@ def _thread_line(about: ThreadMetadata) -> Line:
 
 async def _ask_store(ask: "Callable[[ThreadStore], Sequence[T]]", chat: "Chat") -> "Sequence[T]":
     """What the store of conversations has. Raises `FerruleError` if it cannot be used."""
-
     store = chat.session.engine.need(ThreadStore)
     await chat.session.agent.talk.flush()  # what was said here last is in it too
     try:
@@ -721,7 +718,6 @@ async def rename(chat: "Chat", rest: str) -> Next:
 
 async def export(chat: "Chat", rest: str) -> Next:
     """Write this conversation into a file: Markdown, or JSON by the ending of its name."""
-
     agent, folder = chat.session.agent, chat.session.engine.jail.folder
     if not agent.turns and not agent.talk.past.number:
         chat.note("Nothing was said in this conversation yet, so there is nothing to write.")

@@ -118,7 +118,6 @@ class Plain:
 
     async def edit(self, text: str, suffix: str) -> str | None:
         """In an editor; where there is none, nothing can be changed here but a line that is typed anew."""
-
         command = editor()
         if not command:
             if "\n" in text:

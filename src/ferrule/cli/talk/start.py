@@ -142,7 +142,6 @@ def _wide(workspace: str) -> tuple[str, ...]:
 
 def _front() -> "TalkFrontend":
     """The screen or, on a terminal that can do little, lines."""
-
     if os.environ.get("TERM", "dumb") in {"dumb", "unknown", ""} and os.name == "posix":
         return Plain()
 
@@ -175,7 +174,6 @@ def _asker(answer: str | None, front: "TalkFrontend", chat: Any) -> "Asker":
 
 def _complete(front: "TalkFrontend", chat: Any) -> None:
     """Completion, where there is a screen for it."""
-
     if not isinstance(front, Keyboard):
         return
     from ferrule.cli.talk.commands import commands, files, values_of
@@ -220,7 +218,6 @@ class TrustItem(NamedTuple):
 
 def kinds(folder: str, state: str) -> tuple[TrustKind, TrustKind]:
     """Both kinds of the files of a project."""
-
     return (
         TrustKind(Trust(state), project_files(folder), "rules, settings and hooks"),
         TrustKind(Trust(state, "code"), code_files(folder), "tools and servers"),

@@ -178,7 +178,6 @@ def find_protocol(setting: str, environment: Mapping[str, str] = os.environ) -> 
 
 def picture(image: Image, protocol: str, columns: int) -> str:
     """The rows of a picture, with what draws it there; empty if it cannot be drawn."""
-
     if not protocol or image.url or not image.data or len(image.data) > _MOST_BYTES * 4 // 3:
         return ""
     try:
@@ -490,7 +489,6 @@ def _by_words(old: str, new: str) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
 
     Without any where they have little in common.
     """
-
     sides = [(row[: _lead(row)], _words().findall(row[_lead(row) :][:_MOST_MARKED_CHARS])) for row in (old, new)]
     rests = [row[_lead(row) :][_MOST_MARKED_CHARS:] for row in (old, new)]
     matcher = SequenceMatcher(None, sides[0][1], sides[1][1], autojunk=False)

@@ -189,7 +189,6 @@ def render_format(outcome: Formatted) -> str | dict[str, str]:
 
 def render_checks(outcome: "CheckRun") -> str:
     """What came of each check."""
-
     return check_report(outcome)
 
 
@@ -234,19 +233,16 @@ def render_rework(outcome: "Reworked") -> str:
 
 def problems(outcome: "Problems") -> str:
     """A line for each problem."""
-
     return render_problems(outcome)
 
 
 def threads(outcome: "ThreadsFound") -> str:
     """A block for each thread that was found."""
-
     return render_threads(outcome)
 
 
 def thread(outcome: "ThreadRead") -> str:
     """The messages of a thread."""
-
     return render_thread(outcome)
 
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 def render_spawn(outcome: "Outcome") -> dict[str, str] | str:
     """Whom to wait for."""
-
     if not isinstance(outcome, LeftAgent):
         return message(outcome)
     return {"agent_id": outcome.worked.id, "nickname": outcome.worked.description or outcome.worked.name}
@@ -78,7 +77,6 @@ def _current_status(worked: "Worked") -> dict[str, str] | str:
 
 def _final_status(worked: "Worked") -> dict[str, str] | str:
     """How it ended, with what it said."""
-
     if worked.status in {"running", "stopped"}:
         return "shutdown"
     return {"completed" if worked.status == "completed" else "errored": last_words(worked)}

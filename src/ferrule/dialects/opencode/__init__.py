@@ -101,7 +101,6 @@ def skill(outcome: "SkillLoaded") -> str:
 
 def task(outcome: "Outcome") -> str:
     """The id, and the last message between tags."""
-
     if not isinstance(outcome, DelegateOutcome):
         return message(outcome)
     head = f"task_id: {outcome.worked.id} (for resuming to continue this task if needed)"

@@ -216,7 +216,6 @@ def is_address(value: str) -> bool:
 
 def normalize_address(value: str) -> str:
     """The address that is connected to; empty where none would be."""
-
     try:
         return str(parse_url(value.strip()))
     except WebError:

@@ -382,7 +382,6 @@ def _search(written: str, home: str, text: str, *, otherwise: bool) -> bool:
 @lru_cache(maxsize=1024)
 def _compile(text: str, home: str) -> tuple[_Compiled, bool]:
     """The expression in our engine's words, and whether it negates."""
-
     regex: Any = importlib.import_module("regex")
     split = _split(text)
     assert split is not None

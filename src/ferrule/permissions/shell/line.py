@@ -817,7 +817,6 @@ def _language() -> "Language":
 
 def tree(source: bytes) -> "Node":
     """Return the root of the line's tree; its offsets are those of `source`, which is UTF-8."""
-
     return tree_sitter.Parser(_language()).parse(_WIDE_IN_BRACE.sub(_narrow, source)).root_node
 
 

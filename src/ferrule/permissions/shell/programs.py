@@ -155,7 +155,6 @@ _SAY_OTHERWISE = frozenset(
 @cache
 def table() -> Mapping[str, Form]:
     """Every row; read at the first use, because the start of the program does not need them."""
-
     return rows()
 
 

@@ -284,7 +284,6 @@ def secrets_named(globs: Iterable[str]) -> tuple[str, ...]:
 
     One such as `*.json` names none; whether there are secret files that it fits, the folder tells.
     """
-
     ends = [one.lower().rstrip("/").rpartition("/")[2] for glob in globs for one in _alternatives(glob)]
     telling = [end for end in ends if re.sub(r"[*?]|\[[^]]*\]", "", end) not in _COMMON]
     plain = (re.sub(r"[*?]+|\[[^]]*\]", "x", end) for end in telling)

@@ -93,7 +93,6 @@ def commands(value: Any, depth: int = _DEPTH) -> Iterator[str]:
 
 def _words(command: str) -> list[str]:
     """What may be a path in it: the words as a shell divides them, and what is between quotes and signs."""
-
     line = re.sub(_HERE, ".", command)
     try:
         quoted = shlex.split(line)
@@ -257,7 +256,6 @@ class _ProgramSearch:
 
     def _program(self, name: str, simple: Simple, rest: Sequence[Word], here: str, *, is_own: bool) -> None:
         """A program from outside the workspace; `is_own`: it is one of the user's, named by its path."""
-
         if name in _projects():
             self.doubt(f"{name} runs code of the project")
         elif name in {"env", "exec"}:
@@ -411,7 +409,6 @@ def _is_own(*paths: str) -> bool:
 
 def _explain_choice(name: str) -> str:
     """Why a file of the folder could choose another program than the one that is meant."""
-
     found = shutil.which(name) or ""
     is_chosen = any(re.fullmatch(_CHOOSERS, path) for path in (found, os.path.realpath(found)))
     return f"which {os.path.basename(name)} it runs, a file of the folder may choose" if found and is_chosen else ""

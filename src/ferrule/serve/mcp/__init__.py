@@ -98,7 +98,6 @@ def output_uri(output_id: str) -> str:
 
 def _fits(out: dict[str, Any], version: str) -> bool:
     """Older versions know fewer kinds of parts, and a part that came from elsewhere may be anything."""
-
     if any(version < _SINCE.get(part.get("type", ""), "") for part in out["content"]):
         return False
     try:
@@ -507,7 +506,6 @@ async def _cancel_and_wait(tasks: "Iterable[asyncio.Task[Any]]") -> None:
 
 async def _quietly(say: Callable[..., Awaitable[None]], *what: Any) -> None:
     """Who is told may be gone."""
-
     with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         await say(*what)
 

@@ -397,7 +397,6 @@ class Roots:
 
 async def _list_root_folders(session: "ServerSession | Any") -> tuple[list[str], str]:
     """The folders among a client's roots, and otherwise why there are none, as the end of a sentence."""
-
     capabilities = session.client_capabilities
     if capabilities is None or capabilities.roots is None:
         return [], "this client names no roots"

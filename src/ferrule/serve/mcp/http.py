@@ -66,7 +66,6 @@ class EventLog:
 
         The package would listen to the stream by itself once this has returned, and lose what came meanwhile.
         """
-
         begun = next((event for event in self._events if str(event.number) == last_event_id), None)
         if begun is None:
             return

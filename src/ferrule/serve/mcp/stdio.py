@@ -39,7 +39,6 @@ _AT_ONCE_BYTES = 4096
 
 async def serve_stdio(serving: Serving) -> None:
     """Serve one client until it closes our input, or stops reading our output."""
-
     with _Claim() as (read_from, write_to):
         heard, received = anyio.create_memory_object_stream[Any](0)
         said, sending = anyio.create_memory_object_stream[Any](0)
@@ -120,7 +119,6 @@ class LineReader:
 
 async def _hear(lines: LineReader, heard: "MemoryObjectSendStream[Any]", said: "MemoryObjectSendStream[Any]") -> None:
     """Every line as a message; what is none is answered at once."""
-
     lines.start()
     async with heard, said:
         async for line in lines:

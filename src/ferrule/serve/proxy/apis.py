@@ -9,12 +9,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ferrule.models import ModelError, Trouble
-from ferrule.wire import ModelResponse, anthropic, gemini, openai_chat, openai_responses
-from ferrule.wire.anthropic_stream import AnthropicWriter
-from ferrule.wire.gemini_stream import GeminiWriter
-from ferrule.wire.openai_chat_stream import ChatWriter
-from ferrule.wire.openai_responses_stream import ResponsesWriter
-from ferrule.wire.stream import DONE, EventReader, ServerSentEvent, StreamWriter, make_id
+from ferrule.wire import ModelResponse, load_wire
+from ferrule.wire.stream import DONE, EventReader, ServerSentEvent, StreamWriter, load_writer, make_id
 
 Kind = Literal[
     "bad",
@@ -157,8 +153,6 @@ class ClientApi(NamedTuple):
     """One API on the side of the clients."""
 
     name: str
-    wire: ModuleType
-    writer: Callable[[], StreamWriter]
     forms: Mapping[Kind, ErrorForm]
     error: Callable[[ErrorForm, str], dict[str, Any]]
     """An error as a body."""
@@ -166,7 +160,6 @@ class ClientApi(NamedTuple):
     """An error as an event of a stream that has begun, with what was sent first of the answer, if anything was."""
     ping: bytes
     """What keeps a silent stream alive."""
-    said: Callable[[ModelResponse], dict[str, Any]]
     models: Callable[[Sequence[str]], dict[str, Any]]
     counted: Callable[[int], dict[str, Any]]
     """A number of tokens as a body."""
@@ -176,6 +169,22 @@ class ClientApi(NamedTuple):
     """The event that says nothing but that the stream is at its end, for an API that has one."""
     ends_lines: bool = False
     """Do its packages take the line ends of other scripts for the end of a line?"""
+    is_dated: bool = False
+    """Do its answers say when they were made?"""
+
+    @property
+    def wire(self) -> ModuleType:
+        """The module that reads and writes its bodies."""
+        return load_wire(self.name)
+
+    def writer(self) -> StreamWriter:
+        """Return a writer for one stream."""
+        return load_writer(self.name)
+
+    def said(self, response: ModelResponse) -> dict[str, Any]:
+        """Return a whole answer as a body."""
+        dated = {"created": int(time.time())} if self.is_dated else {}
+        return dict(self.wire.said_out(response, **dated))
 
     def status(self, error: ProxyError) -> int:
         return self.forms[error.kind].status
@@ -274,13 +283,10 @@ APIS: Mapping[str, ClientApi] = MappingProxyType(
     {
         "anthropic": ClientApi(
             "anthropic",
-            anthropic,
-            AnthropicWriter,
             ANTHROPIC,
             _anthropic_error,
             lambda form, message, _: _named_event("error", _anthropic_error(form, message)),
             _named_event("ping", {"type": "ping"}),
-            anthropic.said_out,
             _anthropic_models,
             lambda count: {"input_tokens": count},
             "msg_",
@@ -288,40 +294,33 @@ APIS: Mapping[str, ClientApi] = MappingProxyType(
         ),
         "openai-chat": ClientApi(
             "openai-chat",
-            openai_chat,
-            ChatWriter,
             OPENAI,
             _openai_error,
             lambda form, message, _: _data_event(_openai_error(form, message)),
             _COMMENT,
-            lambda said: dict(openai_chat.said_out(said, created=int(time.time()))),
             _openai_models,
             lambda count: {"input_tokens": count},
             "chatcmpl-",
             DONE,
+            is_dated=True,
         ),
         "openai-responses": ClientApi(
             "openai-responses",
-            openai_responses,
-            ResponsesWriter,
             OPENAI,
             _openai_error,
             _failed_response,
             _COMMENT,
-            lambda said: dict(openai_responses.said_out(said, created=int(time.time()))),
             _openai_models,
             lambda count: {"object": "response.input_tokens", "input_tokens": count},
             "resp_",
+            is_dated=True,
         ),
         "gemini": ClientApi(
             "gemini",
-            gemini,
-            GeminiWriter,
             GEMINI,
             _gemini_error,
             lambda form, message, _: _data_event(_gemini_error(form, message)),
             _BLANK,
-            gemini.said_out,
             _gemini_models,
             lambda count: {"totalTokens": count},
             ends_lines=True,

@@ -246,7 +246,6 @@ def tool_name(path: str) -> str:
 
 def split(text: str) -> list[str]:
     """The words of the arguments, quotes as in a shell; where those do not match, whatever is between blanks."""
-
     try:
         return shlex.split(text)
     except ValueError:

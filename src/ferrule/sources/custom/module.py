@@ -246,7 +246,6 @@ def load_module(path: str, source: bytes, *, may_be_other: bool = False) -> Sour
 
     `may_be_other`: is it nothing to speak of where the file is no tool at all?
     """
-
     digest = hashlib.sha256(path.encode(errors="surrogateescape") + b"\0" + source).hexdigest()
     module = ModuleType(f"_ferrule_tools_{digest[:16]}")
     module.__file__ = path

@@ -352,7 +352,6 @@ class Difference(NamedTuple):
 
 def start_question(server: McpServerEntry, folder: str, *, is_changed: bool) -> Approval:
     """May the server be started at all?"""
-
     lines = [f"The MCP server {server.name} is configured in {server.source}."]
     if is_changed:
         lines.append("How it is started, or a file that its command line names, has CHANGED since you approved it.")

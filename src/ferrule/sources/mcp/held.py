@@ -383,7 +383,6 @@ class ListingComparison(NamedTuple):
 
     def differences(self) -> "list[Difference]":
         """The same in full, old beside new."""
-
         pin = self.pin or Pin("")
         tools, prompts = self.names()
         old = self.old or ServerListing("", "", "", ())
@@ -450,7 +449,6 @@ def compare_listing(
     is_foreign: bool = False,
 ) -> ListingComparison:
     """What a server has just listed, looked at and compared. `wants` tells which tools are asked about."""
-
     new, out = filter_listing(raw)
     tools = {tool.name: tool_pin(tool) for tool in new.tools}
     return ListingComparison(

@@ -315,6 +315,5 @@ async def load_package() -> None:
 
 def _quiet() -> None:
     """The package logs what servers do wrong; without this, Python would print it in the middle of everything."""
-
     for name in ("mcp", "client", "httpx2"):
         logging.getLogger(name).addHandler(logging.NullHandler())

@@ -319,7 +319,6 @@ class Servers(Offered):
 
     def prompts(self) -> "tuple[OfferedPrompt, ...]":
         """The prompts that are known now; nothing is started."""
-
         return tuple(
             OfferedPrompt(name, one.name, one.words, one.arguments)
             for name, held in self._held.items()

@@ -416,7 +416,6 @@ def title(review: Review, root: str) -> str:
 
 def _match_names(only: Sequence[str], every: Sequence[Check], known: Known, reviews: Mapping[Review, str]) -> set[str]:
     """The names of the checks that are meant: by name, by a glob, or by kind."""
-
     names: dict[str, tuple[str, ...]] = {one.name: (one.name,) for one in every}
     names |= {shown: (shown, one.name) for one, shown in reviews.items()}
     meant: set[str] = set()

@@ -211,7 +211,6 @@ def _just_rule(book: _Book, line: str) -> list[str]:
 
 def read_task(text: str) -> dict[str, TargetRecipe]:
     """The tasks of a Taskfile."""
-
     content = front_matter(f"---\n{text.removeprefix('---').lstrip()}\n---\n")
     if content.problem:  # it is long, or has anchors: what its tasks do is not known then, but they are
         return dict.fromkeys(_task_names(text), TargetRecipe())

@@ -222,7 +222,6 @@ def _text(descriptor: int, path: str, size: int, args: ReadArgs, ctx: Context) -
 
 def _block(window: Window, raw: bytes, args: ReadArgs, ctx: Context) -> Window:
     """The block around the anchor, instead of the lines from the offset on."""
-
     if window.total == 0:
         return window
     if not raw:
@@ -304,7 +303,6 @@ def _listing(folder: Folder, args: ReadArgs) -> FolderListing:
 
 def _suggestion(path: str) -> str:
     """Names near the missing one, from the nearest folder that exists."""
-
     folder, name = os.path.split(path)
     while not os.path.isdir(folder):
         folder, name = os.path.split(folder)

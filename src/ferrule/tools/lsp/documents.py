@@ -175,7 +175,6 @@ class Layout:
 
 def uri(path: str) -> str:
     """The address of an absolute path."""
-
     if os.name == "nt":
         path = "/" + path.replace("\\", "/")
     return "file://" + quote_from_bytes(os.fsencode(path), safe=b"/-._~")
@@ -183,7 +182,6 @@ def uri(path: str) -> str:
 
 def path_of(address: str) -> str | None:
     """The path that an address leads to; None where it leads to no file of this machine."""
-
     try:
         split = urlsplit(address)
     except ValueError:

@@ -184,7 +184,6 @@ def was_stopped(outcome: CommandResult) -> bool:
 
 def may_go_on(command: str) -> bool:
     """May it go on when its time is up? Not what only sleeps, what works with git, which locks, or cannot be read."""
-
     try:
         words = shlex.split(command, comments=True)
     except ValueError:

@@ -147,7 +147,6 @@ class OutputPattern:
 
     def __init__(self, text: str, called: str) -> None:
         """`called` is the parameter's name, for words about it."""
-
         self._called = called
         self._is_slow = False
         if len(text) > _CHARS:

@@ -244,7 +244,6 @@ def catalog(skills: Sequence[Skill], limit_chars: int) -> str:
 
 def unknown(name: str, known: Mapping[str, Skill]) -> ToolFailure:
     """What is said about a name that no skill has."""
-
     meant = near(name[:100], known)
     if meant:
         hint = f"Did you mean {' or '.join(meant)}?"

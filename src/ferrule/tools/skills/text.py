@@ -88,7 +88,6 @@ class _Values:
 
 def words(arguments: str) -> list[str]:
     """Arguments as a shell would divide them; between blanks where their quotation marks do not match."""
-
     try:
         return shlex.split(arguments)
     except ValueError:
@@ -154,7 +153,6 @@ def _command(line: str, values: _Values) -> str:
 
 def _quote(meant: Sequence[str], whole: str, quote: str) -> str:
     """What stands in place of a placeholder: words of their own, or a part of the word that the quotes make."""
-
     if not quote:
         return shlex.join(meant)
     safe = shlex.quote(whole)

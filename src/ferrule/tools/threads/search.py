@@ -396,7 +396,6 @@ def _local(*numbers: int) -> float | None:
 
 def _in_zone(zone: str, *numbers: int) -> float | None:
     """In universal time, or so many hours and minutes before it."""
-
     sign, hours, minutes = (zone[0], int(zone[1:3]), int(zone[-2:])) if zone != "Z" else ("+", 0, 0)
     try:
         at = datetime(*numbers, tzinfo=UTC).timestamp()  # type: ignore[arg-type,misc] # year to second

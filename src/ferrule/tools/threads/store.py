@@ -128,7 +128,6 @@ class ThreadStore:
 
     def copy(self, thread: str, name: str) -> bool:
         """Copy a thread under another id; false if there is no such thread, or nothing in it."""
-
         with self._lock, self._open_database() as database:
             if not self._is_there():
                 return False
@@ -154,7 +153,6 @@ class ThreadStore:
 
     def about(self, thread: str) -> ThreadMetadata | None:
         """What is known of a thread, without reading its items."""
-
         with self._lock, self._open_database() as database:
             if not self._is_there():
                 return self._begun.get(thread)
@@ -206,7 +204,6 @@ class ThreadStore:
         own: bool = True,
     ) -> Findings:
         """The threads that fit a query, the best first; without `own`, none of this session's."""
-
         wanted = self._build_filter(workspace, children=children, own=own)
         with self._lock, self._open_database() as database:
             if not self._is_there():
@@ -218,7 +215,6 @@ class ThreadStore:
         self, *, limit: int = 20, workspace: str | Sequence[str] | None = None, children: bool = False
     ) -> tuple[ThreadMetadata, ...]:
         """The newest threads, the newest first."""
-
         wanted = self._build_filter(workspace, children=children)
         with self._lock, self._open_database() as database:
             if not self._is_there():
@@ -227,7 +223,6 @@ class ThreadStore:
 
     def delete(self, thread: str) -> bool:
         """Do away with a thread and those of its subagents, so that nothing of them is left in the file."""
-
         with self._lock, self._open_database() as database:
             self._begun.pop(thread, None)
             if not self._is_there():
@@ -277,7 +272,6 @@ class ThreadStore:
     @contextlib.contextmanager
     def _open_database(self) -> "Iterator[Database]":
         """The database; what is wrong with it is said in a whole sentence."""
-
         try:
             if self._database is None:
                 self._database = Database(self.path, migrations=MIGRATIONS, busy_seconds=self._busy_seconds)

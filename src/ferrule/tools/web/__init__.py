@@ -36,7 +36,6 @@ class WebPage(NamedTuple):
     @property
     def page_element(self) -> str:
         """The text between marks that nothing in it can close: so several pages are told from each other."""
-
         held = re.sub(r"(?i)<(?=\s*/?\s*page\b)", "&lt;", self.text)
         return f'<page address="{_plain(self.address)}" title="{_plain(self.title)}">\n{held.rstrip()}\n</page>'
 

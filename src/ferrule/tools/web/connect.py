@@ -104,7 +104,6 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 def explain_unreachable(error: BaseException) -> str:
     """Why no connection came about."""
-
     every = list(causes(error))
     if any(isinstance(one, gaierror) for one in every):
         return "there is no such host"
@@ -132,7 +131,6 @@ _places = threading.BoundedSemaphore(MOST)
 
 async def resolve_host(host: str, port: int) -> Sequence[str]:
     """The addresses of a host. Raises OSError."""
-
     if not _places.acquire(blocking=False):
         raise OSError("too many names are being looked up")
 

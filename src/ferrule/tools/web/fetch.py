@@ -338,7 +338,6 @@ def _verdict(address: str, url: str, ctx: Context, *, is_asked_for: bool = True)
 
 def _complaint(url: str, got: Got) -> str:
     """What is said of a page that is an error: its status, and the first that it says itself."""
-
     names = {status.value: status.phrase for status in HTTPStatus}
     named = f" {names[got.status]}" if got.status in names else ""
     asked = _parse_url(url)

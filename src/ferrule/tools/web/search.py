@@ -145,7 +145,6 @@ def _text(words: str, most: int, backend: SearchBackend, verify: bool | str) -> 
 
 def complaint() -> str:
     """Why it cannot be used; empty where it can. Nothing of it is loaded."""
-
     return "" if find_spec("ddgs") is not None else _no_package_error().message
 
 

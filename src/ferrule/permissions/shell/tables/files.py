@@ -58,7 +58,6 @@ def _without_reading(words: Sequence[Word]) -> list[Word]:
 
     What it is given are paths that begin as the folders do that are searched, never with a dash.
     """
-
     kept: list[Word] = []
     rest = list(words)
     while rest:
