@@ -10,7 +10,7 @@ from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.services import Services
 from ferrule.settings import FileSettings, Settings
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 
 if TYPE_CHECKING:
     from ferrule.core.access import Access

@@ -9,7 +9,7 @@ from ferrule.core.access import MODE, UNKNOWN, Access
 from ferrule.core.call import Changes
 from ferrule.core.errors import ToolFailure
 from ferrule.services import Services
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 
 _PATIENCE_SECONDS = 1.0
 _BEAT_SECONDS = 1.0

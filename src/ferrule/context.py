@@ -15,7 +15,7 @@ from ferrule.files.jail import Jail
 from ferrule.files.ledger import Ledger
 from ferrule.output import clean
 from ferrule.services import Services
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 
 if TYPE_CHECKING:
     from ferrule.core.call import Changes, Done, Stop

@@ -13,9 +13,9 @@ from ferrule.files.jail import Jail
 from ferrule.files.ledger import Ledger
 from ferrule.permissions.trust import Grants
 from ferrule.settings import Settings
+from ferrule.system import Threads
 from ferrule.system.environment import Variables
 from ferrule.system.folder import BY_DESCRIPTOR, Locks
-from ferrule.system.threads import Threads
 from ferrule.system.tree import Roster
 
 if TYPE_CHECKING:

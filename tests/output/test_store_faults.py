@@ -64,7 +64,7 @@ def test_a_directory_that_cannot_be_written_is_named() -> None:
     program = (
         "import asyncio, os, sys\n"
         "from ferrule.output.store import Store, StoreError\n"
-        "import ferrule.system.sqlite, ferrule.system.threads\n"
+        "import ferrule.system.sqlite, ferrule.system\n"
         "os.chmod(sys.argv[1], 0o500)\n"
         "if os.geteuid() == 0:\n"
         "    os.chown(sys.argv[1], 65534, 65534)\n"

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 
 LIMIT_SECONDS = 30
 

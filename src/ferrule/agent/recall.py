@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ferrule.core.access import Access
 from ferrule.core.errors import ConfigError, ToolFailure
 from ferrule.core.tool import Args, Context, Facts, Tool
+from ferrule.system import Threads
 from ferrule.system.stream import TerminalRenderer
-from ferrule.system.threads import Threads
 
 if TYPE_CHECKING:
     from ferrule.agent.threads import Keeping

@@ -34,8 +34,7 @@ from ferrule.settings import load_settings, settings_path, state_folder
 from ferrule.system.environment import program_on_path, shell
 from ferrule.system.hosts import entries
 from ferrule.system.sqlite import UnusableError
-from ferrule.tools.lsp.known import KNOWN, rows
-from ferrule.tools.lsp.server import describe_absent
+from ferrule.tools.lsp.known import KNOWN, describe_absent, rows
 from ferrule.tools.lsp.servers import find_program, is_stand_in
 from ferrule.tools.threads.search import has_full_text
 from ferrule.tools.threads.store import ThreadStore

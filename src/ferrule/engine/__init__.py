@@ -50,7 +50,7 @@ from ferrule.registry.foreign import Family
 from ferrule.schedule import batches
 from ferrule.services import Services
 from ferrule.settings import Settings, state_folder
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 from ferrule.tools import EXIT_PLAN, NEED_MODEL
 
 if TYPE_CHECKING:

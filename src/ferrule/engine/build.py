@@ -32,7 +32,7 @@ from ferrule.schedule import Scheduler
 from ferrule.services import Services
 from ferrule.session_policy import SessionPolicy
 from ferrule.settings import Settings, load_settings, managed_path, read_settings, settings_path
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 from ferrule.tools import BUILTIN, load
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from ferrule.output import clean
 from ferrule.permissions import Choosers
 from ferrule.permissions.policy import RuledHosts, mode_name
 from ferrule.settings import settings_path
+from ferrule.system import Threads
 from ferrule.system.environment import Variables, quiet_environment
-from ferrule.system.threads import Threads
 from ferrule.system.tree import Roster
 from ferrule.tools import CHECK, DELEGATE, EXIT_PLAN, READ_RESOURCE
 from ferrule.tools.skills import Skills

@@ -31,7 +31,7 @@ from ferrule.models.cues import (
     line,
     read,
 )
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 from ferrule.wire import (
     AnswerEnd,
     AnswerStart,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 
 from ferrule.core.errors import FerruleError
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 
 if TYPE_CHECKING:
     import sqlite3

@@ -22,7 +22,7 @@ from ferrule.files.transaction import Contents, Writer
 from ferrule.permissions import DEFAULT, Answer, Case, Decision, Question, parse_mode, visible
 from ferrule.permissions.policy import Policy
 from ferrule.permissions.shell.parse import parse, proposals
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 from ferrule.tools import EXIT_PLAN
 from ferrule.tools.plan import PlanFolder, read_plan, unfit
 

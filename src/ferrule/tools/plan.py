@@ -18,7 +18,7 @@ from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.ledger import Ledger
 from ferrule.files.transaction import Contents, Writer
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 
 
 class Steps:

@@ -17,7 +17,7 @@ from ferrule.execute import ToolRunner
 from ferrule.files.jail import Jail
 from ferrule.services import Services
 from ferrule.settings import LimitSettings, Settings
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 
 LIMIT_SECONDS = 60
 

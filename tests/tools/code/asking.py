@@ -12,7 +12,7 @@ from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.services import Services
 from ferrule.settings import LanguageServer, LspSettings, Settings
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 from ferrule.tools.lsp import Hovered, InText, Occurrences, Outline
 from ferrule.tools.lsp import tool as lsp
 from ferrule.tools.lsp.servers import LanguageServers

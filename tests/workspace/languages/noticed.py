@@ -9,7 +9,7 @@ from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.services import Services
 from ferrule.settings import LspSettings, Settings
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 from ferrule.tools.lsp.diagnostics import Noticing
 from ferrule.tools.lsp.server import ProjectLanguageServer
 from ferrule.tools.lsp.servers import LanguageServers

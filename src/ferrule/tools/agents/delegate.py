@@ -28,7 +28,7 @@ from ferrule.core.services import (
 from ferrule.core.tool import READS, READS_OUTSIDE, REPLACES, RUNS, Args, Context, Tool
 from ferrule.files.jail import Jail, LentJail, can_be_lent
 from ferrule.settings import Settings
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 from ferrule.tools.agents import (
     INHERIT,
     MOST_PROMPT_CHARS,

@@ -23,7 +23,7 @@ from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files import search
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 from ferrule.tools.agents import run_job, specialist
 from ferrule.tools.search import Spot, Spots, rg
 

@@ -26,7 +26,7 @@ from ferrule.files.journal import Journal
 from ferrule.files.ledger import Ledger
 from ferrule.files.transaction import Writer
 from ferrule.settings import Settings
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 from ferrule.tools.agents import EDITING, READING, explain_unfinished, run_job, specialist
 from ferrule.tools.search import Reworked, ReworkedFile, find_matches, start
 

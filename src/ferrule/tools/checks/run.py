@@ -12,9 +12,9 @@ from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
 from ferrule.files.jail import Jail
 from ferrule.sandbox.confinement import Confinement
+from ferrule.system import Threads
 from ferrule.system.command import Finished
 from ferrule.system.environment import describe_limit, find
-from ferrule.system.threads import Threads
 from ferrule.tools.checks import Check, Checked, CheckRun, CheckWatch
 from ferrule.tools.checks.parse_output import problems
 from ferrule.tools.lsp import Problem

@@ -21,9 +21,9 @@ from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.git import calm_git_environment, top_of
 from ferrule.settings import Settings
+from ferrule.system import Threads
 from ferrule.system.environment import quiet_environment
 from ferrule.system.folder import is_regular, read_all
-from ferrule.system.threads import Threads
 from ferrule.tools.checks import Check, Checked, CheckRun
 from ferrule.tools.checks.choice import Ahead, CheckSelection, Review, choose, title
 from ferrule.tools.checks.manifests import ALONE

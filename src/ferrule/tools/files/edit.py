@@ -16,7 +16,7 @@ from ferrule.files.ledger import Ledger
 from ferrule.files.replace import Piece, Replaced, check_read, current, replace, replace_all
 from ferrule.files.text import Binary, lines, parse
 from ferrule.files.transaction import Contents, Plan, Writer
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 
 
 class EditArgs(Args, frozen=True, kw_only=True):

@@ -27,10 +27,10 @@ from ferrule.files.text import Binary, TextFile, Unencodable, is_binary, parse
 from ferrule.files.transaction import Contents, Writer, read_file
 from ferrule.sandbox import do_nothing
 from ferrule.sandbox.confinement import Confinement
+from ferrule.system import Threads
 from ferrule.system.environment import program_on_path, quiet_environment
 from ferrule.system.folder import describe
 from ferrule.system.run import Piped, pipe
-from ferrule.system.threads import Threads
 from ferrule.system.tree import Roster
 
 if TYPE_CHECKING:

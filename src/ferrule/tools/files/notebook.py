@@ -13,7 +13,7 @@ from ferrule.files.ledger import Ledger
 from ferrule.files.notebook import AmbiguousCell, BadNotebook, Changed, NoCell, edit_cell
 from ferrule.files.replace import check_read
 from ferrule.files.transaction import Contents, Plan, Writer
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 
 DIFF_BYTES = 50_000
 """Of changed lines, beyond which a diff is not worth reading: outputs that go away, and files on one line."""

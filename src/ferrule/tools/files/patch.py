@@ -15,7 +15,7 @@ from ferrule.files.patch import Malformed, Parsed, Placed, Section, parse, place
 from ferrule.files.replace import check_read, explain_unplaced
 from ferrule.files.text import Binary, Splice, TextFile, Unencodable
 from ferrule.files.transaction import Contents, Plan, Writer
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 
 _NEW = TextFile(b"", "", "utf-8", b"")
 

@@ -22,8 +22,8 @@ from ferrule.documents import BadDocument, BadPages, BadPicture, fit, pages, ran
 from ferrule.files.jail import Jail, JailPath
 from ferrule.files.ledger import Ledger
 from ferrule.files.text import WHOLE_BYTES, Binary, TooFarError, Window, block, window_in, window_of
+from ferrule.system import Threads
 from ferrule.system.folder import Folder, describe, is_regular, read_all
-from ferrule.system.threads import Threads
 
 Outcome = FileText | FolderListing | Picture | ReadDocument | Notebook | Unread
 

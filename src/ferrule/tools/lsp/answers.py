@@ -20,7 +20,7 @@ from ferrule.core.tool import Context
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
 from ferrule.files.text import lines
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 from ferrule.tools.lsp import Occurrence, OutlineRow, Site
 from ferrule.tools.lsp.documents import DocumentReader, Encoding, Layout, Signature, from_server, path_of, signature
 from ferrule.tools.lsp.servers import LanguageServers

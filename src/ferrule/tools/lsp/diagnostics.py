@@ -22,8 +22,8 @@ from ferrule.files.jail import Jail
 from ferrule.files.search import newest_first
 from ferrule.files.text import Binary, TextLines, parse
 from ferrule.settings import LspSettings, Settings
+from ferrule.system import Threads
 from ferrule.system.stream import strip_controls
-from ferrule.system.threads import Threads
 from ferrule.tools.lsp import Problem, Problems, Severity
 from ferrule.tools.lsp.documents import Encoding, Layout, without_quoted
 from ferrule.tools.lsp.life import PULL

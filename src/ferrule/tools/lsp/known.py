@@ -584,3 +584,9 @@ KNOWN: tuple[LanguageServerEntry, ...] = (
     *FILES,
 )
 """All of them. Those that may run what lies in a project say so: build scripts, plug-ins, an interpreter of its own."""
+
+
+def describe_absent(row: LanguageServerEntry) -> str:
+    """Why a server that the user named is not used, where its program is not there."""
+    how = row.install or "a name on PATH or an absolute path, outside the workspace, is to be its command"
+    return f"The language server {row.name} of the settings is not used, for {row.program} was not found ({how})."

@@ -27,12 +27,6 @@ class GivenUp(ToolFailure):
     """A server has ended too often: another one is to be asked in its place."""
 
 
-def describe_absent(row: LanguageServerEntry) -> str:
-    """Why a server that the user named is not used, where its program is not there."""
-    how = row.install or "a name on PATH or an absolute path, outside the workspace, is to be its command"
-    return f"The language server {row.name} of the settings is not used, for {row.program} was not found ({how})."
-
-
 def describe_outdated(row: LanguageServerEntry, program: str) -> str:
     return f"The language server {row.name} of the settings is not used, for {program} is too old ({row.install})."
 

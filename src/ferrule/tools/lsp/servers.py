@@ -29,13 +29,12 @@ from ferrule.system.run import pipe
 from ferrule.system.tree import Roster
 from ferrule.tools.files.format import upwards
 from ferrule.tools.lsp.documents import DocumentReader
-from ferrule.tools.lsp.known import KNOWN, LanguageServerEntry, merge_tables, rows
+from ferrule.tools.lsp.known import KNOWN, LanguageServerEntry, describe_absent, merge_tables, rows
 from ferrule.tools.lsp.protocol import ProcessCallbacks, ServerProcess
 from ferrule.tools.lsp.server import (
     GivenUp,
     LanguageServerRecipe,
     ProjectLanguageServer,
-    describe_absent,
     describe_outdated,
     describe_replacement,
     no_server_failure,

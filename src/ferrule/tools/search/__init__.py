@@ -12,7 +12,7 @@ from ferrule.core.tool import Context
 from ferrule.files import search
 from ferrule.files.globs import BadGlob, escape, expand, literal_prefix, matcher, names_hidden, only_end, select
 from ferrule.files.jail import Jail, JailPath
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 
 
 class Spot(NamedTuple):

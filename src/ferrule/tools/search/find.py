@@ -16,8 +16,8 @@ from ferrule.files.jail import Jail, JailPath
 from ferrule.files.ledger import Ledger
 from ferrule.files.search import newest_first
 from ferrule.files.text import WHOLE_BYTES, Binary, TooFarError, window_in, window_of
+from ferrule.system import Threads
 from ferrule.system.folder import Folder, describe, is_regular, read_all
-from ferrule.system.threads import Threads
 from ferrule.tools.search import PatternBase, find_matches, is_shaky, rg, start, there
 
 

@@ -16,8 +16,8 @@ from ferrule.files.globs import BadGlob, expand
 from ferrule.files.guard import READABLE, Guard
 from ferrule.files.jail import Jail
 from ferrule.files.search import age, newest_first
+from ferrule.system import Threads
 from ferrule.system.folder import describe
-from ferrule.system.threads import Threads
 from ferrule.tools.search import confirm_hits, is_shaky, rg, there
 
 MOST = 20_000

@@ -19,9 +19,9 @@ from ferrule.core.content import CommandResult
 from ferrule.core.errors import BadArguments, ToolFailure
 from ferrule.core.services import AgentStatus, Worked, last_words, subagents
 from ferrule.core.tool import READS, REPLACES, RUNS, Args, Context, Tool
+from ferrule.system import Threads
 from ferrule.system.environment import describe_limit
 from ferrule.system.tasks import Task, Tasks
-from ferrule.system.threads import Threads
 from ferrule.tools.shell import Left, TaskList, TaskRead, TaskSeen, TaskStatus, TaskStopped
 from ferrule.tools.shell.command import (
     KEPT_CHARS,

@@ -8,8 +8,8 @@ from ferrule.core.errors import BadArguments, Denied, ToolFailure
 from ferrule.core.services import Planning
 from ferrule.core.tool import READS, Args, Context, Tool
 from ferrule.files.jail import Jail
+from ferrule.system import Threads
 from ferrule.system.sqlite import UnusableError
-from ferrule.system.threads import Threads
 from ferrule.tools.threads import (
     Selected,
     Thread,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from ferrule.core.errors import ToolFailure
+from ferrule.system import Threads
 from ferrule.system.sqlite import Database, UnusableError
-from ferrule.system.threads import Threads
 
 if TYPE_CHECKING:
     import sqlite3

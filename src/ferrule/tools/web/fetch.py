@@ -19,7 +19,7 @@ from ferrule.core.services import Job, Subagent, Subagents, Verdict, hosts_allow
 from ferrule.core.tool import READS_OUTSIDE, Args, Context, Tool
 from ferrule.sandbox.web_address import Url, WebError, parse_url, same_site, upgrade_url
 from ferrule.settings import Settings
-from ferrule.system.threads import Threads
+from ferrule.system import Threads
 from ferrule.tools.web import Addresses, CrossHostRedirect, Fetched, Missed, PageKind, WebPage, WebPicture
 from ferrule.tools.web.body import decode_text, detect_kind
 from ferrule.tools.web.client import Got, Redirected, Web
