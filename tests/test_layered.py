@@ -10,6 +10,7 @@ from ferrule.engine.build import layers_of, resolve_settings
 from ferrule.permissions.trust import Trust, project_files
 from ferrule.settings import Settings
 from ferrule.settings.layers import PROJECT_MAY, LayerFile, Name, leaves, list_settings, merge_layers, value_of
+from tests.rows import each_row
 
 
 def together(**files: str):
@@ -40,7 +41,7 @@ def test_the_project_holds_over_the_user_and_the_machine_over_both():
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "key"),
     [
         pytest.param("[sandbox]\nnetwork = true", "sandbox.network", id="network"),

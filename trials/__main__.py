@@ -23,6 +23,7 @@ NAMES = (
         "restore",
         "rewind",
         "suite",
+        "anywhere",
         "environments",
         "container",
         "terminal",

@@ -1,6 +1,7 @@
 """The attacks that the tests of the suite make, as every user."""
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from functools import partial
@@ -38,7 +39,11 @@ def _suite(person: Person, path: str) -> tuple[str, bool]:
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--no-header", "--tb=line", "-o", "addopts="]
     argv = [sys.executable, "-m", "pytest", *options, "--basetemp", str(person.home / "pytest"), path]
     env = {"HYPOTHESIS_STORAGE_DIRECTORY": str(person.home / "hypothesis"), "TERM": "dumb"}
-    done = person.run(argv, cwd=ROOT, env=env, seconds=_LIMIT_SECONDS)
+    return told(person.run(argv, cwd=ROOT, env=env, seconds=_LIMIT_SECONDS))
+
+
+def told(done: subprocess.CompletedProcess[str]) -> tuple[str, bool]:
+    """What a run of pytest says in the end: how many passed, and which did not."""
     lines = done.stdout.strip().splitlines() or [done.stderr.strip()[-200:] or "nothing"]
     counts = ", ".join(f"{number} {word}" for number, word in _COUNTS.findall(lines[-1])) or lines[-1]
     failed = [line.split()[1] for line in lines if line.startswith(("FAILED ", "ERROR "))]

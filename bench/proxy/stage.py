@@ -214,6 +214,8 @@ async def _app(url: str, *, proxy: dict[str, Any], quiet_seconds: float = 20.0) 
     upstreams = Upstreams(settings.models, settings.proxy, environment=dict.fromkeys(keys, KEY))
     routes = Routes(routing, settings.models, lambda: "vllm:m", upstreams.is_usable)
     listening = socket.create_server(("127.0.0.1", 0))
+    # As the command does: otherwise every other piece of an answer waits for the kernel's acknowledgement, 40 ms.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     started = asyncio.Event()
     shop = Shop(settings.proxy, routes, upstreams, RequestRecords())
     serve = serve_proxy(shop, listening, host="127.0.0.1", token=TOKEN, ready=started.set)

@@ -21,6 +21,7 @@ from ferrule.models.cues import Header, calls, said
 from ferrule.models.recorder import Scripted
 from ferrule.tools.threads.store import ThreadStore
 from tests.models.conftest import Asker, asker, server
+from tests.rows import each_row
 
 from .stage import Stage
 from .test_loop_over_http import DONE, EACH, plays, stream
@@ -60,7 +61,7 @@ async def test_what_a_file_is_its_content_says(tmp_path, raw, media_type, expect
     assert await attach(tmp_path / "x", media_type=media_type) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "media_type", "sentence"),
     [
         pytest.param(b"", "", "is empty", id="nothing"),

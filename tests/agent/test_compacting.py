@@ -14,6 +14,7 @@ from ferrule.models.recorder import Scripted
 from ferrule.permissions import ModeConfig
 from ferrule.settings import Conversations, Settings
 from ferrule.wire import ModelResponse, Result, Turn, Usage, Use
+from tests.rows import each_row
 
 from .stage import Stage, check_valid, results, words
 
@@ -269,8 +270,8 @@ def turns_of(count, chars=4_000):
     return out
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 5, 30])
-@pytest.mark.parametrize("room", [10, 2_000, 10_000, 10**6])
+@each_row("count", [0, 1, 2, 5, 30])
+@each_row("room", [10, 2_000, 10_000, 10**6])
 def test_the_cut_never_parts_a_call_from_its_result(count, room):
     turns = turns_of(count)
     at = _cut(turns, room)

@@ -15,6 +15,7 @@ from ferrule.models.cues import calls, said
 from ferrule.permissions import Answer, Question
 from ferrule.settings import Permissions, SandboxSettings, SearchSettings, WebSettings
 from tests.models.server import serving
+from tests.rows import each_row
 from tests.support.web.search.spoken import GUIDE, SEARXNG
 from tests.tools.web.pages import NAMES, Pages, Site, arm, moved, page
 from tests.workspace.test_walls import Wall
@@ -294,7 +295,7 @@ async def test_a_redirect_within_the_site_is_followed(tmp_path: Path) -> None:
         assert stage.replies[0].text.endswith("a")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "said_to_it"),
     [
         ({"settings": Settings(sandbox=SandboxSettings(auto_allow=False))}, "allow"),

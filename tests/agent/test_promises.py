@@ -8,6 +8,7 @@ import pytest
 from ferrule.agent.request import is_promise, without_numbers
 from ferrule.models.cues import Header, calls, said
 from ferrule.models.recorder import Scripted
+from tests.rows import each_row
 
 from .stage import Stage, check_valid, words
 
@@ -45,7 +46,7 @@ def test_an_answer_that_only_says_what_comes_next_does_nothing(tmp_path, answer,
     assert is_promise(answer, prompt, str(tmp_path), has_changed=False)
 
 
-@pytest.mark.parametrize(("answer", "prompt"), ANSWERS)
+@each_row(("answer", "prompt"), ANSWERS)
 def test_an_answer_in_words_is_one(tmp_path, answer, prompt):
     (tmp_path / "a.py").touch()
 

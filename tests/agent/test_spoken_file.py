@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.agent.text_calls import SpokenFiles, hunk, merge_block
+from tests.rows import each_row
 
 OLD = '''"""Sums."""
 
@@ -51,7 +52,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("block", "new"),
     [
         pytest.param(MENDED, MENDED, id="the whole file"),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ferrule.dialects import COMING
+from tests.rows import each_row
 
 from .project import ROOT
 
@@ -53,7 +54,7 @@ def functions(file: str) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize(("name", "counterpart"), counterparts())
+@each_row(("name", "counterpart"), counterparts())
 def test_every_test_of_the_seeds_has_a_counterpart(name, counterpart):
     found = _COUNTERPART.fullmatch(counterpart)
 

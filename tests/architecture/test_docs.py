@@ -29,6 +29,7 @@ from ferrule.settings import Settings
 from ferrule.tools import BUILTIN
 from ferrule.tools.files import format as formatters
 from ferrule.wire import WIRES
+from tests.rows import each_row
 
 from .project import PACKAGE, ROOT, links, modules, pages, python, shown
 
@@ -94,7 +95,7 @@ def options(name: str = "", command: click.Command = cli) -> Iterator[tuple[str,
             yield from options(f"{name} {below}".strip(), found)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_row("family", FAMILIES)
 def test_every_tool_and_every_parameter_is_in_the_catalogue(family):
     section = text("catalog").split(f"\n## {family}\n")[1].split("\n## ")[0]
     faces = load_dialect(family).faces
@@ -115,7 +116,7 @@ def test_every_tool_of_the_seed_and_its_parameters_are_explained():
     assert [name for face in faces for name in face.schema["properties"] if f"`{name}`" not in page] == []
 
 
-@pytest.mark.parametrize("name", sorted(BUILTIN))
+@each_row("name", sorted(BUILTIN))
 def test_every_tool_is_documented_with_what_families_call_it(name):
     row = next(iter(rows("tools", name).splitlines()), "")
     faces = [face for family in FAMILIES for face in load_dialect(family).faces if face.tool == name]
@@ -124,7 +125,7 @@ def test_every_tool_is_documented_with_what_families_call_it(name):
     assert {face.name for face in faces if face.shown and f"`{face.name}`" not in row} == set()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_row("family", FAMILIES)
 def test_every_family_is_documented_with_its_bounds(family):
     found = rows("dialects", family)
     bounds = [face.bound for face in load_dialect(family).faces if face.tool in BUILTIN and face.bound != WHOLE]
@@ -301,12 +302,12 @@ def test_the_map_names_every_part_of_the_package():
     assert {name for name in folders | files if f"`{name}`" not in page} == set()
 
 
-@pytest.mark.parametrize("page", EVERY_PAGE)
+@each_row("page", EVERY_PAGE)
 def test_every_link_leads_somewhere(page):
     assert {target for target in links(page) if not target.exists()} == set()
 
 
-@pytest.mark.parametrize("page", EVERY_PAGE)
+@each_row("page", EVERY_PAGE)
 def test_every_file_that_a_page_names_is_there(page):
     named = re.findall(
         r"`((?:src/ferrule|tests|docs|examples|bench|scripts|requirements)/[\w./-]+)`", page.read_text(encoding="utf-8")
@@ -315,7 +316,7 @@ def test_every_file_that_a_page_names_is_there(page):
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-@pytest.mark.parametrize("code", blocks("python"))
+@each_row("code", blocks("python"))
 def test_every_python_example_names_what_there_is(code):
     parsed = compile(code, "example", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     taken = [
@@ -333,7 +334,7 @@ def test_every_program_prints_what_its_page_says(code, printed, tmp_path):
     assert python(code, home=tmp_path) == printed
 
 
-@pytest.mark.parametrize("code", blocks("toml"))
+@each_row("code", blocks("toml"))
 def test_every_settings_example_is_a_settings_file(code):
     assert isinstance(msgspec.toml.decode(code, type=Settings), Settings)
 

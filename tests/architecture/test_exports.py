@@ -6,6 +6,7 @@ import importlib
 import pytest
 
 import ferrule
+from tests.rows import each_row
 
 from .project import PACKAGE, tree
 
@@ -25,12 +26,12 @@ def typed() -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", ferrule.__all__)
+@each_row("name", ferrule.__all__)
 def test_a_public_name_resolves(name):
     assert getattr(ferrule, name) is not None
 
 
-@pytest.mark.parametrize("name", sorted(ferrule._HOMES))
+@each_row("name", sorted(ferrule._HOMES))
 def test_a_public_name_is_the_one_of_its_home(name):
     home = importlib.import_module(f"ferrule.{ferrule._HOMES[name]}")
 

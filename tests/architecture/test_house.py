@@ -39,6 +39,41 @@ class Import(NamedTuple):
     """Does it stand in a function?"""
 
 
+class Shape(NamedTuple):
+    """What the laws want to know of one file's tree."""
+
+    imports: tuple[Import, ...]
+    classes: tuple[str, ...]
+    texts: frozenset[str]
+    """Every text in it."""
+    nested: int
+    """Conditions in conditions."""
+    multiplied: int
+    """Texts that are multiplied by a condition."""
+
+
+@cache
+def shape(path: Path) -> Shape:
+    """Read a file once for all laws."""
+    parsed = tree(path)
+    classes: list[str] = []
+    texts: set[str] = set()
+    nested = multiplied = 0
+    for node in ast.walk(parsed):
+        match node:
+            case ast.ClassDef(name=name):
+                classes.append(name)
+            case ast.Constant(value=str() as text):
+                texts.add(text)
+            case ast.IfExp():
+                nested += isinstance(node.body, ast.IfExp) or isinstance(node.orelse, ast.IfExp)
+            case ast.BinOp(op=ast.Mult()):
+                sides = (node.left, node.right)
+                multiplied += any(map(_is_text, sides)) and any(map(_is_condition, sides))
+    found = tuple(_imports(dotted(path), parsed, inside=False))
+    return Shape(found, tuple(classes), frozenset(texts), nested, multiplied)
+
+
 @cache
 def house() -> dict[str, Any]:
     """The exceptions, by law."""
@@ -59,7 +94,7 @@ def lines() -> dict[str, int]:
 @cache
 def imports() -> tuple[Import, ...]:
     """Every import of the package's own modules, wherever it stands."""
-    return tuple(found for name, path in names().items() for found in _imports(name, tree(path), inside=False))
+    return tuple(found for path in names().values() for found in shape(path).imports)
 
 
 def _imports(source: str, node: ast.AST, *, inside: bool) -> Iterator[Import]:
@@ -128,9 +163,7 @@ def test_two_modules_share_a_name_only_in_parallel_sets():
 
 
 def test_two_classes_never_share_a_name():
-    classes = Counter(
-        node.name for path in modules() for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)
-    )
+    classes = Counter(name for path in modules() for name in shape(path).classes)
 
     assert {name: count for name, count in classes.items() if count > 1} == house()["classes"]
 
@@ -147,7 +180,7 @@ def test_what_is_true_of_a_tool_stands_on_the_tool():
 
 def _tool_names(path: Path) -> set[str]:
     """Return the canonical names that a file writes out, other than those that are ordinary words in their place."""
-    found = {text for text in _texts(tree(path)) if "_" in text}
+    found = {text for text in shape(path).texts if "_" in text}
     for node in ast.walk(tree(path)):
         found.update(text for part in _about_tools(node) for text in _texts(part))
     return found & BUILTIN.keys()
@@ -210,10 +243,7 @@ def test_a_condition_is_not_nested_in_another():
 
 
 def _nested(path: Path) -> int:
-    return sum(
-        isinstance(node, ast.IfExp) and (isinstance(node.body, ast.IfExp) or isinstance(node.orelse, ast.IfExp))
-        for node in ast.walk(tree(path))
-    )
+    return shape(path).nested
 
 
 def test_a_text_is_not_multiplied_by_a_condition():
@@ -221,12 +251,7 @@ def test_a_text_is_not_multiplied_by_a_condition():
 
 
 def _multiplied(path: Path) -> int:
-    products = [
-        (node.left, node.right)
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)
-    ]
-    return sum(any(map(_is_text, sides)) and any(map(_is_condition, sides)) for sides in products)
+    return shape(path).multiplied
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ferrule.arguments.schema import Coerced, coerce, judge, judge_parts
 from ferrule.core.errors import ConfigError
 from tests.arguments.strategies import NAMES, SCHEMAS, VALUES, same
+from tests.rows import each_row
 
 INTEGER = {"type": "integer"}
 NUMBER = {"type": "number"}
@@ -39,7 +40,7 @@ def _object(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "schema", "mended", "notes"),
     [
         pytest.param("5", INTEGER, 5, ['read "5" as the number 5'], id="integer"),
@@ -86,7 +87,7 @@ def test_a_near_miss_is_mended_and_noted(value: Any, schema: dict[str, Any], men
     assert type(coerced.value) is type(mended)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "schema"),
     [
         pytest.param("five", INTEGER, id="word"),

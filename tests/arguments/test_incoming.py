@@ -6,6 +6,7 @@ import pytest
 
 from ferrule.arguments.schema import Schema
 from tests.arguments.test_schema import TOO_DEEP, refusal
+from tests.rows import each_row
 
 ANYTHING = Schema({"type": "object"})
 
@@ -18,7 +19,7 @@ class Labels(list[str]):
     pass
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "lines"),
     [
         pytest.param("[1]", ["The arguments must be a JSON object, not an array."], id="array"),

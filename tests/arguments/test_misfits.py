@@ -6,6 +6,7 @@ import pytest
 
 from ferrule.arguments.schema import Schema
 from tests.arguments.test_schema import READ, refusal
+from tests.rows import each_row
 
 EDIT = Schema(
     {
@@ -38,7 +39,7 @@ EDIT = Schema(
 EDITS: list[Any] = []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "lines"),
     [
         pytest.param({}, ["path: required, but missing.", "edits: required, but missing."], id="missing"),
@@ -144,7 +145,7 @@ def test_a_refusal_names_what_it_would_have_ignored() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("advertised", "raw", "line"),
     [
         pytest.param({"properties": {"a": {"const": 1}}}, {"a": 2}, "a: must be 1, not 2.", id="const"),

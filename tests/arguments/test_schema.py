@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from ferrule.arguments.schema import FittedArguments, Schema
 from ferrule.core.errors import BadArguments, ConfigError
 from tests.arguments.strategies import SCHEMAS, VALUES
+from tests.rows import each_row
 
 BOUND_SECONDS = 60
 TOO_DEEP = "The arguments are nested more than 64 levels deep; send them flatter."
@@ -39,7 +40,7 @@ def refusal(schema: Schema, raw: Any) -> str:
     return caught.value.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "fitted"),
     [
         pytest.param({"path": "a"}, FittedArguments({"path": "a"}), id="object"),

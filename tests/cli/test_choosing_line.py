@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from tests.rows import each_row
 
 from ferrule.cli.prompts import choose
 from ferrule.core.services import Choice, Option
@@ -34,7 +35,7 @@ async def chosen(choices, *lines):
     return await choose(question, shown.append, line), shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("choice", "lines", "value"),
     [
         pytest.param(ONE, ["2"], "Blue", id="number"),

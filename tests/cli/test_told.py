@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.cli.recordings import recording
 from tests.cli.talk.terminals import Pty
+from tests.rows import each_row
 
 from ferrule.agent import (
     Began,
@@ -65,7 +66,7 @@ def told(*events, is_live=False, shows_work=True, err=None):
     return out.getvalue(), err.getvalue()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "line"),
     [
         pytest.param(call({"path": "/home/me/it/a/b.py"}), "  ✓ Read a/b.py", id="a path from here"),

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from ferrule.cli.main import run
 from ferrule.cli.tools import arguments, split_args, use_command
@@ -162,7 +163,7 @@ def test_wrong_use_is_said(box, capsys, args, said):
     assert said in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("args", "own", "values"),
     [
         pytest.param(["x", "--a", "1", "--yes"], ["x", "--yes"], [("a", "1")], id="apart"),
@@ -180,7 +181,7 @@ def test_a_command_line_is_divided_like_this(args, own, values):
     assert split_args(args, use_command.params) == (own, values)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "about", "value"),
     [
         pytest.param(["5"], {"type": "integer"}, 5, id="integer"),

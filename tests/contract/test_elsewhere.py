@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from ferrule import Engine
 from ferrule.hooks import hooks
@@ -44,7 +45,7 @@ async def test_programs_in_a_projects_bin_are_no_tools(tmp_path: Path):
         assert [name for name in ("in-bin", "in-tools") if engine.registry.knows(name)] == ["in-tools"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("page", "sentence", "value"),
     [
         pytest.param("mcp", "{:,} tools at most; a description", quarantine.MOST_TOOLS, id="mcp-tools"),

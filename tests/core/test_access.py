@@ -6,6 +6,7 @@ from pathlib import PurePath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.core.access import EVERYTHING, Access, Mode, conflict, conflicts, within
 
@@ -22,7 +23,7 @@ accesses = named | st.just(EVERYTHING)
 touched = st.lists(accesses, max_size=3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other", "expected"),
     [
         pytest.param(Access.read(path("a")), Access.read(path("a")), False, id="read-read-on-one-key"),

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from tests.catalog import silent
+from tests.rows import each_row
 from tests.strategies import texts
 
 from ferrule import Call, Engine
@@ -43,7 +44,7 @@ def test_every_parameter_is_described_and_every_tool_in_whole_sentences(face: Fa
     assert all(about["description"].endswith(".") for about in face.schema["properties"].values())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "outcome", "said"),
     [
         pytest.param("read", FileText("/a", 1, ("a", "b"), 2), "1\ta\n2\tb", id="no-final-newline"),
@@ -120,7 +121,7 @@ def test_a_command_fails_by_its_exit_code(outcome, failed):
     assert FACES["bash"].failed(outcome) is failed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "failure", "said"),
     [
         pytest.param(
@@ -183,7 +184,7 @@ BASH_LIMITS = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "given_input", "canonical"),
     [
         pytest.param("read", {"path": "/a"}, {"path": "/a", **READ_LIMITS}, id="read-all"),
@@ -259,7 +260,7 @@ def test_a_long_result_keeps_both_ends(face, bound):
 MANY_LINES = "\n".join(f"L{number}" for number in range(1, 301))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "text", "cut"),
     [
         pytest.param("bash", "hello world", None, id="truncate_output_short"),
@@ -280,7 +281,7 @@ def test_each_tool_has_the_limits_of_the_seed(face, text, cut):
     assert (cut or "") in short.text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "values", "lines"),
     [
         pytest.param(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.catalog import silent
+from tests.rows import each_row
 from tests.strategies import paths, texts, wild_paths
 
 from ferrule.arguments.schema import Schema
@@ -208,7 +209,7 @@ def test_the_pair_for_nothing_found_is_fresh_every_time():
     assert len(says.lines(Hits((), 0))) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "failure", "said"),
     [
         pytest.param(
@@ -367,7 +368,7 @@ def test_arguments_become_canonical_with_the_seed_s_limits(face, given_input, ca
 LIMITS = [pytest.param(face, name, id=f"{face.name}-{name}") for face in FACES.values() for name in sorted(face.fill)]
 
 
-@pytest.mark.parametrize(("face", "name"), LIMITS)
+@each_row(("face", "name"), LIMITS)
 def test_no_call_can_change_a_limit_of_the_seed_s(face: Face, name):
     required = dict.fromkeys(face.schema.get("required", ["command"]), "x")
     fitted = Schema(face.schema).fit({**required, name: 10**9})
@@ -376,7 +377,7 @@ def test_no_call_can_change_a_limit_of_the_seed_s(face: Face, name):
 
 
 @pytest.mark.contract("truncate.general")
-@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
+@each_row("face", FACES.values())
 def test_every_result_is_bound_by_the_general_limit(face: Face):
     # The 262,144 bytes of a page, which may take twice as many as JSON, are a row of their own.
     assert face.limit_bytes == (589_824 if face.tool == "web_fetch" else 102_400)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from tests.catalog import silent
+from tests.rows import each_row
 
 from ferrule import Call, Engine, claude_code_definition, is_claude_code_tool
 from ferrule.core.content import (
@@ -44,7 +45,7 @@ OF_SERVERS = {"ListMcpResourcesTool", "ReadMcpResourceTool"}
 """Offered only where a server has something to be read."""
 
 
-@pytest.mark.parametrize("name", sorted(SEED))
+@each_row("name", sorted(SEED))
 def test_the_schema_is_the_seed_s(name):
     assert silent(FACES[name].schema) == SEED[name]
     assert list(FACES[name].schema["properties"]) == list(SEED[name]["properties"])
@@ -71,13 +72,13 @@ def undescribed(schema: Any, where: str = "") -> list[str]:
     return bare + [one for name, about in inner for one in undescribed(about, f"{where}.{name}")]
 
 
-@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
+@each_row("face", FACES.values())
 def test_every_tool_and_every_parameter_is_described_in_whole_sentences(face: Face):
     assert face.words.endswith(".")
     assert undescribed(face.schema, face.name) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "outcome", "said"),
     [
         pytest.param("Read", FileText("/a", 1, ("x", "", "z")), "     1→x\n     2→\n     3→z", id="read"),
@@ -160,7 +161,7 @@ def test_outcomes_are_said_as_its_models_know_them(face, outcome, said):
     assert FACES[face].says(outcome) == said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "exit_code", "failed"),
     [
         pytest.param("make", 0, False, id="success"),
@@ -198,7 +199,7 @@ def test_any_command_line_is_judged(command):
     assert FACES["Bash"].failed(CommandResult(command, "/w", "", 1)) in (True, False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "failure", "said"),
     [
         pytest.param("Read", ToolFailure("", code="not-found", path="/a"), "File does not exist: /a", id="missing"),
@@ -295,7 +296,7 @@ def test_failures_are_said_in_its_sentences(face, failure, said):
 SEARCH = {"case_sensitive": True, "limit": 0, "mode": "files", "per_file": 0, "line_chars": 500, "by_time": True}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "values", "heard"),
     [
         pytest.param(
@@ -375,7 +376,7 @@ def test_a_search_has_the_usual_settings_unless_told_otherwise():
     assert FACES["Grep"].canonical({"pattern": "x"}) == {"pattern": "x", **SEARCH}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "name"),
     [pytest.param(face, name, id=f"{face.name}-{name}") for face in CLAUDE.faces for name in sorted(face.fill)],
 )
@@ -931,7 +932,7 @@ async def test_a_cell_has_to_be_clear(session, root, values, start):
     assert reply.error.message.startswith(start)
 
 
-@pytest.mark.parametrize("name", sorted(SEED))
+@each_row("name", sorted(SEED))
 def test_a_tool_of_claude_code_is_known_and_defined(name):
     other = {
         "name": name,
@@ -957,7 +958,7 @@ def test_a_definition_may_be_changed_without_harm():
     assert claude_code_definition({"name": "Read"}).parameters == FACES["Read"].schema
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "definition"),
     [
         pytest.param(

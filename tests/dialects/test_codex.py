@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from tests.rows import each_row
 from tests.scripted import YES, Scripted
 
 from ferrule import Call, Engine
@@ -64,7 +65,7 @@ PARAMETERS = {
 """As the facts about the family have them; a star marks what is required, which comes first."""
 
 
-@pytest.mark.parametrize("name", sorted(PARAMETERS))
+@each_row("name", sorted(PARAMETERS))
 def test_the_parameters_are_the_family_s(name):
     schema = FACES[name].schema
     required = schema.get("required", ())
@@ -79,7 +80,7 @@ def test_there_are_no_other_tools():
     assert {face.tool for face in CODEX.faces} - set(BUILTIN) <= set(COMING)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "path", "default"),
     [
         ("read_file", "offset", 1),
@@ -97,7 +98,7 @@ def test_the_defaults_are_the_family_s(name, path, default):
     assert FACES[name].schema["properties"][path]["default"] == default
 
 
-@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
+@each_row("face", FACES.values())
 def test_every_tool_and_every_parameter_is_described(face: Face):
     def bare(schema: Any) -> list[str]:
         if not isinstance(schema, dict):
@@ -115,7 +116,7 @@ def test_every_tool_and_every_parameter_is_described(face: Face):
 PNG = Picture("/a.png", "image/png", b"\x89PNG")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "outcome", "said"),
     [
         pytest.param("read_file", FileText("/a", 9, ("x", "")), "L9: x\nL10: ", id="lines"),
@@ -180,7 +181,7 @@ def test_outcomes_are_said_as_its_models_know_them(face, outcome, said):
     assert FACES[face].says(outcome) == said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "values", "heard"),
     [
         pytest.param(

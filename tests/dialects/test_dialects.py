@@ -4,10 +4,11 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, reject
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from tests.catalog import catalog
 from tests.golden import Golden
+from tests.rows import each_row
 from tests.strategies import advertised_arguments, texts
 
 from ferrule import Engine
@@ -21,6 +22,8 @@ from ferrule.tools import BUILTIN, ON_REQUEST, load
 
 DIALECTS = [load_dialect(name) for name in sorted(FAMILIES)]
 FACES = [pytest.param(face, id=f"{dialect.name}-{face.name}") for dialect in DIALECTS for face in dialect.faces]
+EXAMPLES = 30
+"""For each of well over a hundred faces."""
 EACH = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
 
 
@@ -28,6 +31,7 @@ EACH = pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.
 def test_shown_and_read_back_the_arguments_are_the_same(face: Face):
     schema = Schema(face.schema)
 
+    @settings(max_examples=EXAMPLES)
     @given(advertised_arguments(face))
     def law(values):
         try:
@@ -49,6 +53,7 @@ def test_what_a_face_makes_of_its_arguments_is_what_its_tool_takes(face: Face):
         return
     tool = load(face.tool)
 
+    @settings(max_examples=EXAMPLES)
     @given(advertised_arguments(face))
     def law(values):
         try:
@@ -62,7 +67,7 @@ def test_what_a_face_makes_of_its_arguments_is_what_its_tool_takes(face: Face):
     law()
 
 
-@pytest.mark.parametrize("face", FACES)
+@each_row("face", FACES)
 def test_renaming_never_makes_one_parameter_of_two(face: Face):
     by_canonical: dict[str, set[str]] = {}
     for name in face.schema["properties"]:
@@ -82,7 +87,7 @@ def test_no_two_faces_share_a_name(dialect: Dialect):
     assert set(names).isdisjoint(dialect.aliases)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_row("family", FAMILIES)
 def test_what_a_model_is_shown_is_reviewed(golden: Golden, family):
     golden.check(f"catalog/{family}.json", json.dumps(catalog(family), indent=2, ensure_ascii=False))
 

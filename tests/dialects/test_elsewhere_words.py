@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from ferrule.core.content import Picture
 from ferrule.core.services import McpContent, Mixed, ServerResource, ServerResources, SkillLoaded, ToolFound, ToolsFound
@@ -20,7 +21,7 @@ def says(family: str, name: str, outcome: Any) -> Any:
     return next(face for face in load_dialect(family).faces if face.name == name).says(outcome)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("family", "name", "outcome", "said"),
     [
         pytest.param("claude", "Skill", BARE, "Read it twice.", id="claude-bare"),

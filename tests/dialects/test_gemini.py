@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.catalog import lay_out
+from tests.rows import each_row
 
 from ferrule import Call, Engine
 from ferrule.core.content import (
@@ -38,7 +39,7 @@ def session(folder: Path) -> Engine:
     return Engine(folder, dialect="gemini", ask=lambda question: True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "properties", "required"),
     [
         pytest.param("read_file", "file_path start_line end_line", "file_path", id="read_file"),
@@ -102,13 +103,13 @@ def test_what_is_not_here_yet_is_promised():
     assert {face.tool for face in FACES.values() if face.tool not in BUILTIN} <= COMING.keys()
 
 
-@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
+@each_row("face", FACES.values())
 def test_every_tool_and_every_parameter_is_described_in_whole_sentences(face: Face):
     assert face.words.endswith(".")
     assert all(about["description"].endswith((".", "?")) for about in face.schema["properties"].values())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "outcome", "said"),
     [
         pytest.param("read_file", FileText("/a", 1, ("x", "y"), 2, final_newline=True), "x\ny\n", id="all-of-a-file"),
@@ -231,7 +232,7 @@ def test_a_picture_among_many_files_is_a_part_of_its_own():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "code", "said"),
     [
         pytest.param("read_file", "not-found", "File not found: /w/a. Did you mean b?", id="read-not-found"),
@@ -614,7 +615,7 @@ async def test_a_call_is_answered_like_this(tmp_path, name, given: dict[str, Any
     assert reply.text == said if status == "done" else reply.text.startswith(said)
 
 
-@pytest.mark.parametrize("face", HERE, ids=lambda face: face.name)
+@each_row("face", HERE)
 def test_waiting_for_the_calls_before_is_accepted_everywhere_and_means_nothing_here(face: Face):
     samples: dict[str, Any] = {"include": ["a"], "todos": [], "questions": [], "prompt": "https://example.org"}
     required = {name: samples.get(name, "x") for name in face.schema["required"]}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from ferrule import Call, Engine
 from ferrule.core.content import (
@@ -42,7 +43,7 @@ def lay_out(folder: Path, files: dict[str, bytes]) -> None:
         os.utime(path, (1_000_000 - age, 1_000_000 - age))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "properties", "required"),
     [
         pytest.param("read", "filePath offset limit", "filePath", id="read"),
@@ -76,13 +77,13 @@ def test_what_is_not_here_yet_is_promised():
     assert {face.tool for face in FACES.values() if face.tool not in BUILTIN} <= COMING.keys()
 
 
-@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
+@each_row("face", FACES.values())
 def test_every_tool_and_every_parameter_is_described_in_whole_sentences(face: Face):
     assert face.words.endswith(".")
     assert all(about["description"].endswith(".") for about in face.schema["properties"].values())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "outcome", "said"),
     [
         pytest.param("read", FileText("/a", 9, ("x", "y"), 20), "9: x\n10: y", id="lines"),
@@ -155,7 +156,7 @@ def test_a_command_that_ends_badly_is_no_failure_and_a_long_output_keeps_its_las
     assert FACES["bash"].bound == LineLimit(2_000, 51_200, last=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "code", "said"),
     [
         pytest.param("read", "not-found", "File not found: /w/a. Did you mean b?", id="read-not-found"),
@@ -206,7 +207,7 @@ def test_a_failure_reads_like_this(face, code, said):
 BEFORE = b"a = 1\nb = 1\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("edit", "after", "said"),
     [
         pytest.param(
@@ -232,7 +233,7 @@ BEFORE = b"a = 1\nb = 1\n"
         pytest.param({"oldString": "a"}, BEFORE, "newString: required, but missing.", id="half-an-edit"),
     ],
 )
-@pytest.mark.parametrize("path", ["filePath", "path"], ids=["v1", "v2"])
+@each_row("path", ["filePath", "path"])
 async def test_an_edit_does_this(tmp_path, path, edit, after, said):
     lay_out(tmp_path, {"a.py": BEFORE})
     async with session(tmp_path) as engine:

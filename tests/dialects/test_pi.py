@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.catalog import catalog, lay_out
+from tests.rows import each_row
 
 from ferrule import Call, Engine
 from ferrule.core.content import (
@@ -58,13 +59,13 @@ def test_parameters_are_those_of_the_family(name, properties, required):
     assert (list(schema["properties"]), schema["required"]) == (properties, required)
 
 
-@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
+@each_row("face", FACES.values())
 def test_every_tool_and_every_parameter_is_described_in_whole_sentences(face: Face):
     assert face.words.endswith(".")
     assert all(about["description"].endswith(".") for about in face.schema["properties"].values())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "outcome", "said"),
     [
         pytest.param("read", FileText("/a", 1, ("x", "y"), 2, final_newline=True), "x\ny\n", id="all-of-a-file"),
@@ -150,8 +151,8 @@ def test_a_long_output_keeps_its_last_lines():
     assert FACES["bash"].bound == LineLimit(2_000, 51_200, last=True)
 
 
-@pytest.mark.parametrize("face", ["edit", "edit_text"])
-@pytest.mark.parametrize(
+@each_row("face", ["edit", "edit_text"])
+@each_row(
     ("code", "said"),
     [
         pytest.param("not-found", "File not found: /w/a", id="not-found"),

@@ -5,12 +5,13 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule import ConfigError, Engine, Settings, pick
 from ferrule.dialects import FAMILIES, SMALLEST
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "dialect"),
     [
         pytest.param("claude-opus-4-5", "claude", id="claude"),
@@ -100,7 +101,7 @@ async def test_no_dialect_has_smaller_tools_than_the_smallest(tmp_path):
     assert min(sizes, key=lambda name: sizes[name]) == SMALLEST
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "overrides", "dialect"),
     [
         pytest.param("qwen3-coder", {"qwen": "pi"}, "pi", id="a-beginning"),

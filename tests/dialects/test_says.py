@@ -6,6 +6,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 from tests.strategies import texts
 
 from ferrule.core.content import (
@@ -44,7 +45,7 @@ READ = shared.file_renderer(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("outcome", "said"),
     [
         pytest.param(FileText("/a", 7, ("x", "{y}"), 8), "7: x\n8: {y}", id="numbered"),

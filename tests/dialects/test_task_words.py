@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from ferrule.core.content import CommandResult
 from ferrule.core.errors import BadArguments
@@ -36,7 +37,7 @@ def told(status: str, task: TaskSeen) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("family", "name", "outcome", "said"),
     [
         pytest.param(
@@ -185,7 +186,7 @@ def test_it_is_said_like_this(family, name, outcome, said):
     assert FACES[family, name].says(outcome) == said
 
 
-@pytest.mark.parametrize(("family", "name"), [key for key, face in FACES.items() if face.tool == "shell"])
+@each_row(("family", "name"), [key for key, face in FACES.items() if face.tool == "shell"])
 def test_a_command_that_goes_on_is_no_failure_to_anybody_and_names_its_task(family, name):
     face = FACES[family, name]
 
@@ -230,7 +231,7 @@ def test_a_command_that_was_stopped_for_its_silence_says_so(family, name, said):
     assert FACES[family, name].failed(outcome) is (family in ("claude", "ah", "pi", "wayland"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "values", "heard"),
     [
         pytest.param(

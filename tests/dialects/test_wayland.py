@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.catalog import silent
+from tests.rows import each_row
 from tests.strategies import texts
 
 from ferrule import Call, Engine
@@ -27,7 +28,7 @@ SEED: dict[str, Any] = json.loads(
 )
 
 
-@pytest.mark.parametrize("name", sorted(SEED))
+@each_row("name", sorted(SEED))
 def test_the_schema_is_the_seed_s(name):
     assert silent(FACES[name].schema) == SEED[name]
     assert list(FACES[name].schema["properties"]) == list(SEED[name]["properties"])
@@ -46,13 +47,13 @@ def test_every_tool_is_here():
     assert list(load_dialect("wayland").deferred) == DEFERRED
 
 
-@pytest.mark.parametrize("face", [pytest.param(FACES[name], id=name) for name in FACES])
+@each_row("face", [pytest.param(FACES[name], id=name) for name in FACES])
 def test_every_parameter_is_described_and_every_tool_in_whole_sentences(face: Face):
     assert face.words.endswith(".")
     assert all(about["description"].endswith(".") for about in face.schema["properties"].values())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "outcome", "said"),
     [
         pytest.param(
@@ -130,7 +131,7 @@ def test_every_line_comes_back_with_its_number(first, lines):
     assert said.split("\n") == [f"{first + at:>6}\t{line}" for at, line in enumerate(lines)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "failure", "said"),
     [
         pytest.param(
@@ -210,7 +211,7 @@ BASH_LIMITS = {"most_seconds": 600, "apart": True, "head_chars": 100_000, "tail_
 GREP_LIMITS = {"per_file": 0, "limit": 250, "line_chars": 20_000, "cut_bytes": 20_000}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "given_input", "canonical"),
     [
         pytest.param("Read", {"file_path": "/a"}, {"path": "/a", **READ_LIMITS}, id="read-all"),
@@ -290,7 +291,7 @@ def test_shown_and_read_back_the_arguments_are_the_same(face: Face):
     law()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("face", "chars"),
     [
         *(("Read", 100_000), ("Write", 10_000), ("Edit", 10_000), ("Bash", 50_000), ("Grep", 20_000)),

@@ -24,6 +24,13 @@ def guests() -> Iterator[Guests]:
     opened.close()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def only_what_is_new_is_swept_up() -> None:
+    """What other tests of this process have left lives on: a collection that looks through all of it takes a second."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def no_thread_or_loop_is_left() -> Iterator[None]:
     """Every thread that a test starts ends, and nothing complains when it is swept up."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ferrule.hooks import EVENTS
 from ferrule.hooks.answer import TEXT_CHARS, HookAnswer, failure, from_exit, from_object
+from tests.rows import each_row
 
 WHO = "The hook"
 NO_REASON = "A hook refused this and gave no reason."
@@ -26,7 +27,7 @@ def before(**fields):
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **fields}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "expected"),
     [
         pytest.param({}, HookAnswer(), id="nothing"),
@@ -81,7 +82,7 @@ def test_what_an_answer_before_a_call_means(answer, expected):
     assert from_object("PreToolUse", WHO, answer) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         pytest.param(before(permissionDecision="defer"), id="an-unknown-decision"),
@@ -125,7 +126,7 @@ def test_a_mistake_without_a_decision_is_only_told():
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("event", "answer", "expected"),
     [
         pytest.param("PostToolUse", {"decision": "block", "reason": "Lint."}, HookAnswer("deny", "Lint."), id="block"),
@@ -185,7 +186,7 @@ def test_what_other_answers_mean(event, answer, expected):
     assert from_object(event, WHO, answer) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("exit_code", "stdout", "stderr", "expected"),
     [
         pytest.param(0, b"", b"", HookAnswer(), id="0-silently"),
@@ -208,7 +209,7 @@ def test_what_an_exit_code_means_before_a_call(exit_code, stdout, stderr, expect
     assert from_exit("PreToolUse", WHO, exit_code, stdout, stderr) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stdout", "verdict"),
     [
         pytest.param(b'{"decision":"block"', "ask", id="cut-short"),
@@ -229,21 +230,21 @@ def test_output_before_a_call_that_cannot_be_read(stdout, verdict):
     assert from_exit("PreToolUse", WHO, 0, stdout, b"").verdict == verdict
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@each_row("event", EVENTS)
 def test_what_exit_code_2_means_at_each_event(event):
     said = from_exit(event, WHO, 2, b"", b"No.")
 
     assert said == (HookAnswer("deny", "No.") if event in OBJECTING else HookAnswer(told=("The hook says: No.",)))
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@each_row("event", EVENTS)
 def test_plain_text_is_context_where_a_conversation_begins(event):
     context = "Today: rain." if event in {"SessionStart", "UserPromptSubmit"} else ""
 
     assert from_exit(event, WHO, 0, b"Today: rain.\n", b"") == HookAnswer(context=context)
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@each_row("event", EVENTS)
 def test_a_failure_asks_before_a_call_and_is_told_otherwise(event):
     said = failure(event, WHO, "fell")
 

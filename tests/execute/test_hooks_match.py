@@ -3,9 +3,10 @@
 import pytest
 
 from ferrule.hooks import BadMatcher, check, covers
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("matcher", "names", "expected"),
     [
         pytest.param("", ["Bash"], True, id="empty"),
@@ -35,7 +36,7 @@ def test_a_matcher_covers_a_whole_name(matcher, names, expected):
     assert covers(matcher, names) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "matcher", ["(", "[a", "*Edit", "a{2,1}", "x" * 2001, "(?P<n", "\\", "(a{60000}){60000}", "((a{99}){99}){0,99}"]
 )
 def test_what_is_no_expression_is_said(matcher):

@@ -11,6 +11,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.hooks import EVENTS, Hook
 from ferrule.hooks.read import HookSet, from_claude, from_program, from_settings, together
 from ferrule.settings import HookSetting, decode_settings
+from tests.rows import each_row
 
 FILE = "settings.json"
 
@@ -99,8 +100,8 @@ BROKEN = [
 ]
 
 
-@pytest.mark.parametrize("layer", ["managed", "user", "session"])
-@pytest.mark.parametrize(("settings", "why"), BROKEN)
+@each_row("layer", ["managed", "user", "session"])
+@each_row(("settings", "why"), BROKEN)
 def test_a_broken_hook_before_calls_may_not_vanish(settings, why, layer):
     with pytest.raises(ConfigError) as caught:
         claude(settings, layer)
@@ -109,7 +110,7 @@ def test_a_broken_hook_before_calls_may_not_vanish(settings, why, layer):
     assert why in str(caught.value)
 
 
-@pytest.mark.parametrize(("settings", "why"), BROKEN)
+@each_row(("settings", "why"), BROKEN)
 def test_a_broken_hook_of_a_project_is_left_out_with_a_warning(settings, why):
     good = [{"hooks": [{"type": "command", "command": "good"}]}]
     found = claude({"hooks": {**settings["hooks"], "PostToolUse": good}}, "project")
@@ -121,7 +122,7 @@ def test_a_broken_hook_of_a_project_is_left_out_with_a_warning(settings, why):
     assert why in found.warnings[0]
 
 
-@pytest.mark.parametrize(("settings", "why"), BROKEN)
+@each_row(("settings", "why"), BROKEN)
 def test_a_broken_hook_for_another_event_is_left_out_with_a_warning(settings, why):
     groups = settings["hooks"]["PreToolUse"]
     found = claude({"hooks": {"PostToolUse": groups, "Stop": [{"hooks": [{"type": "command", "command": "good"}]}]}})
@@ -132,7 +133,7 @@ def test_a_broken_hook_for_another_event_is_left_out_with_a_warning(settings, wh
     assert why in found.warnings[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "raw",
     [
         pytest.param(b"{", id="cut-short"),
@@ -190,7 +191,7 @@ def told(_):
     return None
 
 
-@pytest.mark.parametrize("event", EVENTS)
+@each_row("event", EVENTS)
 def test_functions_of_the_program_are_of_the_session(event):
     assert from_program([Hook(event, function=told)]).hooks == (
         Hook(event, function=told, layer="session", source="the program"),
@@ -228,7 +229,7 @@ ALL = ["managed", "user", "project", "session"]
 OFF = {"disableAllHooks": True}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("switches", "left"),
     [
         pytest.param({}, ALL, id="in-this-order"),

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.hooks.hooks import HookVariables, VariablesFile, parse
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "values"),
     [
         pytest.param("", {}, id="nothing"),
@@ -32,7 +33,7 @@ def test_plain_values_are_taken(text, values):
     assert parse(text) == HookVariables(values)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         pytest.param('A="$HOME/x"', id="a-variable"),

@@ -16,6 +16,7 @@ from ferrule.git import UnsafeError, harden
 from ferrule.permissions import Question
 from ferrule.sandbox import report
 from ferrule.settings import SandboxSettings
+from tests.rows import each_row
 
 LIMIT_SECONDS = 60
 BEST = next((row.name for row in report() if row.works and row.name != "none"), "none")
@@ -266,7 +267,7 @@ async def test_no_command_of_a_session_runs_any_of_it(planted: Planted, use: str
             assert planted.take() == [], command
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         pytest.param(

@@ -3,10 +3,9 @@
 import asyncio
 import os
 
-import pytest
-
 from ferrule import Call, Engine
 from ferrule.core.call import Done, Event
+from tests.rows import each_row
 
 CALLS = [
     Call("edit_file", {"path": "a.txt", "old_str": "one", "new_str": "1"}, "edit"),
@@ -59,7 +58,7 @@ async def message(tmp_path, moment, stop):
     return ended, [event.reply for event in heard if isinstance(event, Done)], text
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@each_row("moment", MOMENTS)
 async def test_cancelling_the_task_cancels_every_call_and_passes_on(tmp_path, moment):
     ended, told, text = await message(tmp_path, moment, lambda _, running: running.cancel())
 
@@ -71,7 +70,7 @@ async def test_cancelling_the_task_cancels_every_call_and_passes_on(tmp_path, mo
         assert told[-1].status in ("cancelled", "done")
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@each_row("moment", MOMENTS)
 async def test_cancelling_through_the_engine_answers_every_call_once(tmp_path, moment):
     def stop(engine, running):
         if moment == 0:

@@ -14,6 +14,7 @@ from ferrule.core.tool import Face
 from ferrule.dialects import FAMILIES, load_dialect
 from ferrule.tools import BUILTIN
 from tests.crew import Crew
+from tests.rows import each_row
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -257,7 +258,7 @@ def test_these_are_all_the_names_with_two_meanings():
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("session", "name", "values", "tool", "canonical"),
     [
         pytest.param("pi", "bash", {"command": "x", "timeout": 5}, "shell", {"seconds": 5}, id="seconds-in-pi"),

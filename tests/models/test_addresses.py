@@ -9,6 +9,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.models import ModelError, RetryNotice
 from ferrule.models.hosts import find_host
 from ferrule.settings import ModelHost, Models
+from tests.rows import each_row
 
 from .conftest import heard, question
 from .server import Exchange, serving
@@ -28,7 +29,7 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize(("name", "variable", "url", "path"), WRITTEN)
+@each_row(("name", "variable", "url", "path"), WRITTEN)
 def test_an_address_is_understood_however_much_of_the_path_it_has(name, variable, url, path):
     by_variable = find_host(name, Models(), {variable: url})
     by_setting = find_host(name, Models(hosts={name: ModelHost(url=url)}), {variable: "https://other.example"})

@@ -34,6 +34,7 @@ from ferrule.wire import AnswerEnd, AnswerStart, Definition, Result, TextPiece, 
 from ferrule.wire.conversation import json_text
 from ferrule.wire.stream import assemble
 from tests.models.contract import answer, asked, check_answer, check_closing, check_given_up, heard, model_turn
+from tests.rows import each_row
 from tests.strategies import texts
 
 READ = Definition(
@@ -293,7 +294,7 @@ BOUNDED = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "bounds", "expected"), BOUNDED)
+@each_row(("schema", "bounds", "expected"), BOUNDED)
 def test_a_schema_is_given_an_end(schema, bounds, expected):
     assert bound_schema(schema, bounds) == expected
 
@@ -432,7 +433,7 @@ DAMAGED = [
 ]
 
 
-@pytest.mark.parametrize(("raw", "complaint"), DAMAGED)
+@each_row(("raw", "complaint"), DAMAGED)
 def test_a_file_that_is_no_model_is_refused_before_it_is_loaded(tmp_path, raw, complaint):
     path = tmp_path / "m.gguf"
     path.write_bytes(raw)

@@ -13,6 +13,7 @@ from ferrule.models.hosts import ROWS, find_host, is_near
 from ferrule.settings import KnownModel, ModelHost, Models
 from ferrule.wire import Usage
 from tests.architecture.project import python
+from tests.rows import each_row
 
 NONE = Models()
 KEYS = {"ANTHROPIC_API_KEY": "a-key", "OPENAI_API_KEY": "o-key", "GEMINI_API_KEY": "g-key"}
@@ -37,7 +38,7 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "wanted"), NAMES)
+@each_row(("name", "wanted"), NAMES)
 def test_a_name_means_a_model_at_a_host(name, wanted):
     roles = {"haiku": "ollama:tiny", "finder": "haiku"}
 
@@ -58,7 +59,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("name", "words"), WRONG)
+@each_row(("name", "words"), WRONG)
 def test_a_name_that_means_nothing_is_refused_with_a_hint(name, words):
     with pytest.raises(ConfigError, match=words):
         load_model(name, Models(roles={"a": "b", "b": "a"}), environment=KEYS)
@@ -142,7 +143,7 @@ ADDRESSES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "environment", "url"), ADDRESSES)
+@each_row(("name", "environment", "url"), ADDRESSES)
 def test_an_address_may_come_of_the_usual_variable(name, environment, url):
     assert find_host(name, NONE, environment).url == url
 
@@ -172,7 +173,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("url", "words"), BAD)
+@each_row(("url", "words"), BAD)
 def test_an_address_that_cannot_be_used_is_refused(url, words):
     with pytest.raises(ConfigError, match=words):
         find_host("mine", Models(hosts={"mine": ModelHost(url=url)}), {})
@@ -194,7 +195,7 @@ def test_a_host_without_an_address_is_refused():
         find_host("mine", Models(hosts={"mine": ModelHost()}), {})
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=name) for name, row in ROWS.items()])
+@each_row("row", [pytest.param(row, id=name) for name, row in ROWS.items()])
 def test_no_key_is_sent_in_the_clear_beyond_this_machine_by_default(row):
     machine = row.url.partition("://")[2].partition("/")[0]
 
@@ -206,7 +207,7 @@ NEAR = [("127.0.0.1:80", True), ("localhost", True), ("[::1]:8080", True), ("192
         ("example.com", False), ("8.8.8.8:80", False), ("127.0.0.1.example.com", False)]  # fmt: skip
 
 
-@pytest.mark.parametrize(("machine", "is_so"), NEAR)
+@each_row(("machine", "is_so"), NEAR)
 def test_a_machine_is_near_or_not(machine, is_so):
     assert is_near(machine) is is_so
 

@@ -36,6 +36,7 @@ from tests.models.contract import (
     model_turn,
     user,
 )
+from tests.rows import each_row
 
 HEADER = '{"ferrule":"conversation","version":1}'
 
@@ -100,7 +101,7 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("cue", "parts", "reason"), SAID)
+@each_row(("cue", "parts", "reason"), SAID)
 async def test_every_kind_of_answer_is_said_as_it_stands(cue, parts, reason):
     found = await answer(Scripted(cue), asked("Hello"))
 
@@ -367,7 +368,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("text", "complaint"), BAD)
+@each_row(("text", "complaint"), BAD)
 def test_a_file_that_is_no_recording_is_refused_by_its_line(tmp_path, text, complaint):
     path = tmp_path / "talk.jsonl"
     path.write_text(text, encoding="utf-8")

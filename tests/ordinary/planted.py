@@ -10,6 +10,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -192,7 +193,10 @@ def _services(there: Ground) -> Measured:
         page = {"status": 200, "targets": ["x"], "size": len(there.word), "page": there.word}
         serving.started(opened, _LISTEN.format(**page, ports=[*ports, 980]))
         serving.from_command(opened, ports[0])
-        reached = [port for port in (*ports, 980) if there.word in serving.from_outside(port, seconds=1)]
+        # Side by side: each of them is asked until its time is up.
+        with ThreadPoolExecutor(len(ports) + 1) as asking:
+            heard = asking.map(lambda port: (port, serving.from_outside(port, seconds=1)), [*ports, 980])
+            reached = [port for port, said in heard if there.word in said]
     return f"reached: {reached or 'none'} of {[*ports, 980]}", not reached
 
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.output import clean, clean_value
+from tests.rows import each_row
 
 STRIPPED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
@@ -24,7 +25,7 @@ noisy = st.text(
 plain = st.text(st.characters(codec="utf-8"), max_size=60).filter(lambda text: not STRIPPED.search(text))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "cleaned"),
     [
         pytest.param("\x1b[31mred\x1b[0m", "red", id="colour"),
@@ -113,8 +114,8 @@ def test_a_megabyte_of_beginnings_is_cleaned_in_one_walk(unit: str) -> None:
     assert not STRIPPED.search(cleaned)
 
 
-@pytest.mark.parametrize("opening", ["\x1b]", "\x1b[", "\x1bP", "\x9d", "\x9b"])
-@pytest.mark.parametrize("filling", ["0", ";", " ", "\n", "a"])
+@each_row("opening", ["\x1b]", "\x1b[", "\x1bP", "\x9d", "\x9b"])
+@each_row("filling", ["0", ";", " ", "\n", "a"])
 def test_one_opening_before_a_megabyte_is_cleaned_in_one_walk(opening: str, filling: str) -> None:
     assert not STRIPPED.search(clean(opening + filling * 1_000_000))
 

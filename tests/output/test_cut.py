@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ferrule.core.tool import GENERAL_LIMIT_BYTES
 from ferrule.output.bounds import Cut, cut_head, cut_value, general
+from tests.rows import each_row
 
 NOTE = "[Tool result truncated: {}KB exceeds limit. Please refine the query.]"
 NOTE_BYTES = len(NOTE) + 20
@@ -75,7 +76,7 @@ def test_a_head_ends_with_a_whole_line_or_keeps_more_than_half_of_what_fits(text
     assert whole_line or "\n" not in kept.text[len(kept.text) // 2 + 2 :] or not kept.text.isascii()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "limit", "kept"),
     [
         pytest.param("one\ntwo\nthree", 10, "one\ntwo", id="back-to-a-line"),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ferrule.core.tool import WHOLE, Bound, Ends, LineLimit, Middle, Tail
 from ferrule.output.bounds import Cut, shorten
 from ferrule.system.highlights import Highlights
+from tests.rows import each_row
 
 # Few letters and many newlines, wide and broken characters, so that every boundary is met often.
 texts = st.text(st.sampled_from("ab\n\né€😀\ud800"), max_size=60)
@@ -172,7 +173,7 @@ def test_shortening_again_keeps_the_same_ends(text: str, bound: Ends | Middle) -
 NUMBERED = "\n".join(f"line{number}" for number in range(1, 21))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "bound", "shown"),
     [
         pytest.param("hello", Ends(100), "hello", id="truncate_chars_short"),
@@ -282,10 +283,8 @@ LINES = [f"line {number} of what came" for number in range(1, 2001)]
 ROWS = {700: "src/a.c:7:1: error: no", 900: "warning: slow", 1200: "== 1 failed, 3 passed =="}
 
 
-@pytest.mark.parametrize(
-    "bound", [Middle(2000), Ends(2000), Ends(2000, 40), LineLimit(60, 2000, last=True), Tail(2000)], ids=str
-)
-@pytest.mark.parametrize("many", [False, True])
+@each_row("bound", [Middle(2000), Ends(2000), Ends(2000, 40), LineLimit(60, 2000, last=True), Tail(2000)])
+@each_row("many", [False, True])
 def test_lines_that_matter_come_in_between_within_the_same_bound(bound: Bound, many: bool) -> None:
     rows = {**ROWS, **({at: f"error: number {at}" for at in range(300, 1700, 3)} if many else {})}
     text = "\n".join(rows.get(number, line) for number, line in enumerate(LINES, 1)) + "\n"

@@ -12,6 +12,7 @@ import pytest
 from ferrule.cli.prompts import TerminalAsker
 from ferrule.core.access import Access
 from ferrule.permissions import NO, YES, Answer, Asker, CallbackAsker, Everybody, Nobody, Question
+from tests.rows import each_row
 from tests.scripted import ALWAYS, Scripted
 
 LIMIT_SECONDS = 10
@@ -96,7 +97,7 @@ async def test_everybody_allows_calls_and_opens_no_folder(kind, answer):
     assert await Everybody().ask(question(kind)) == answer
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "answer"),
     [
         pytest.param(True, YES, id="true"),

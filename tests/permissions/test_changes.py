@@ -4,6 +4,7 @@ import pytest
 
 from ferrule.core.tool import Previewed
 from ferrule.permissions.question import MOST_ROW_CHARS, rows
+from tests.rows import each_row
 
 
 def shown(path: str) -> str:
@@ -13,7 +14,7 @@ def shown(path: str) -> str:
 MANY = "".join(f"{number}\n" for number in range(1, 31))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after", "expected"),
     [
         pytest.param(b"a\n", b"b\n", ("1 - a", "1 + b"), id="one-line"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ferrule.core.services import Choice, Option
 from ferrule.permissions import OWN_WORDS, parse_answers, schema_of
+from tests.rows import each_row
 
 ONE = Choice(question="Which?", header="Pick", options=(Option("Red", "warm"), Option("Blue")))
 SOME = Choice(
@@ -47,7 +48,7 @@ def test_the_form_has_a_place_for_every_answer_and_for_own_words():
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("choice", "value", "own", "said"),
     [
         pytest.param(ONE, "Red", None, ("Red",), id="label"),

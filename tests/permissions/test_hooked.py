@@ -3,6 +3,7 @@
 import pytest
 
 from ferrule.permissions import Case, Decision, apply_hooks
+from tests.rows import each_row
 
 ALLOW = Decision("allow", "It only reads.")
 ASK = Decision("ask", "No rule covers it.")
@@ -11,7 +12,7 @@ ASK_FIXED = Decision("ask", "It would run outside the sandbox.", fixed=True)
 DENY = Decision("deny", "A rule denies it.", "Bash(rm *)", fixed=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("decision", "verdict", "expected"),
     [
         pytest.param(ALLOW, "", "allow", id="no-word-on-what-is-allowed"),

@@ -12,6 +12,7 @@ from ferrule.permissions import ModeConfig, includes
 from ferrule.registry import Registry
 from ferrule.registry.entry import Later
 from ferrule.tools import BUILTIN, load
+from tests.rows import each_row
 
 AMP = load_dialect("amp")
 CANONICAL = Registry([Later(name, partial(load, name)) for name in BUILTIN], AMP.faces, AMP.aliases).canonical
@@ -43,7 +44,7 @@ def test_tools_of_servers_are_included_by_their_switch(mode, expected):
 
 @pytest.mark.contract("mode.toolbox-off", "mode.toolbox-on", "mode.subagent-all", "mode.subagent-same")
 @pytest.mark.contract("mode.subagent-other", "mode.subagent-unset")
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "subagent_types", "expected"),
     [
         pytest.param(ModeConfig(), (), False, id="off-by-default"),
@@ -66,7 +67,7 @@ def test_tools_of_toolboxes_are_included_by_their_switch_and_their_subagents(mod
 
 
 @pytest.mark.contract("mode.included", "mode.not-included")
-@pytest.mark.parametrize(
+@each_row(
     ("listed", "name", "expected"),
     [
         pytest.param(None, "Bash", True, id="no-list-means-all"),

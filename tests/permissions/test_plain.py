@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ferrule.core.access import within
 from ferrule.files.guard import Guard
 from ferrule.permissions.auto_allow import TABLE, auto_allowed
+from tests.rows import each_row
 
 PROGRAMS = sorted({key.split(" ")[0] for key in TABLE} | {"python3", "rm", "curl", "env", "sudo", "bash", "tox", "nox"})
 PLAIN = string.ascii_letters + string.digits + "_./:@+,=- "
@@ -74,7 +75,7 @@ def rows(*commands: str) -> list[Any]:
 
 
 @pytest.mark.contract("permission.auto-allowed-commands", "permission.auto-allowed-format")
-@pytest.mark.parametrize("command", rows(*listed("commands_that_pass.txt")))
+@each_row("command", rows(*listed("commands_that_pass.txt")))
 def test_common_development_commands_need_no_question(place, command):
     assert not asks(place, command)
 
@@ -111,7 +112,7 @@ BLANKS = rows(
 
 
 @pytest.mark.contract("permission.bash-requires-approval")
-@pytest.mark.parametrize("command", [*rows(*listed("commands_that_ask.txt")), *BLANKS])
+@each_row("command", [*rows(*listed("commands_that_ask.txt")), *BLANKS])
 def test_everything_else_asks(place, command):
     assert asks(place, command)
 
@@ -178,7 +179,7 @@ def test_the_folder_of_the_command_counts_too(place, cwd, expected):
     assert asks(place, "npm test", cwd=cwd) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "expected"),
     [
         pytest.param("{top}/bin", False, id="outside"),
@@ -221,7 +222,7 @@ def test_without_a_path_of_its_own_the_environment_s_counts(place, monkeypatch):
     assert (with_path, plain()) == (True, False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("files", "pointer", "expected"),
     [
         pytest.param([], None, False, id="no-repository"),
@@ -267,7 +268,7 @@ def test_modules_begin_in_the_workspace(place):
     assert not asks(place, "python -m unittest test_a", cwd="work/tests")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "black .",

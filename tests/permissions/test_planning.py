@@ -18,6 +18,7 @@ from ferrule.permissions.policy import StricterPolicy
 from ferrule.permissions.rules import Rule, RuleSet
 from ferrule.tools import BUILTIN
 from tests.catalog import LOOKS, WRITES_PLAN
+from tests.rows import each_kept_row, each_row
 from tests.scripted import Scripted
 
 from .place import Place
@@ -94,9 +95,9 @@ COMMANDS = {
 }
 
 
-@pytest.mark.parametrize("allow_all", [False, True], ids=["no-rules", "allow-everything"])
-@pytest.mark.parametrize("standing", STANDINGS)
-@pytest.mark.parametrize("kind", ACCESSES)
+@each_row("allow_all", [False, True])
+@each_row("standing", STANDINGS)
+@each_row("kind", ACCESSES)
 def test_only_reading_passes_in_every_mode(tmp_path, kind, standing, allow_all):
     place, planner = place_of(tmp_path, standing, allow_all=allow_all)
     planner.enter()
@@ -111,9 +112,9 @@ def test_only_reading_passes_in_every_mode(tmp_path, kind, standing, allow_all):
             assert (verdict == "deny") is (standing == "dontAsk" and not allow_all), tool
 
 
-@pytest.mark.parametrize("allow_all", [False, True], ids=["no-rules", "allow-everything"])
-@pytest.mark.parametrize("standing", STANDINGS)
-@pytest.mark.parametrize(("command", "reads"), COMMANDS.items())
+@each_row("allow_all", [False, True])
+@each_row("standing", STANDINGS)
+@each_row(("command", "reads"), COMMANDS.items())
 def test_commands_pass_only_where_they_only_read(tmp_path, command, reads, standing, allow_all):
     place, planner = place_of(tmp_path, standing, allow_all=allow_all)
     (place.work / "a.txt").write_text("x\n")
@@ -132,8 +133,8 @@ def test_a_reading_command_does_not_leave_the_sandbox_in_plan_mode(tmp_path):
     assert place.gate.policy.decide(case).verdict == "deny"
 
 
-@pytest.mark.parametrize("standing", STANDINGS)
-@pytest.mark.parametrize("tool", sorted(WRITES_PLAN))
+@each_row("standing", STANDINGS)
+@each_row("tool", sorted(WRITES_PLAN))
 def test_the_plan_itself_can_be_written(tmp_path, tool, standing):
     place, planner = place_of(tmp_path, standing)
     path = planner.enter("Add a login!").path
@@ -145,9 +146,7 @@ def test_the_plan_itself_can_be_written(tmp_path, tool, standing):
     assert Path(path).name.endswith("-add-a-login.md")
 
 
-@pytest.mark.parametrize(
-    "tool", [*sorted(set(BUILTIN) - WRITES_PLAN), "mcp__files__write", "tb__write", "my_write", "Write"]
-)
+@each_row("tool", [*sorted(set(BUILTIN) - WRITES_PLAN), "mcp__files__write", "tb__write", "my_write", "Write"])
 def test_no_other_tool_writes_the_plan(tmp_path, tool):
     place, planner = place_of(tmp_path, "bypassPermissions", allow_all=True)
     path = planner.enter().path
@@ -333,26 +332,7 @@ async def test_a_yes_beforehand_ends_only_what_the_model_began(begun_by, everybo
     assert "Nobody is here to approve" in nobody.message
 
 
-@pytest.mark.parametrize(
-    "folder",
-    [
-        pytest.param("..", id="above"),
-        pytest.param("../plans", id="beside"),
-        pytest.param("/tmp/plans", id="elsewhere"),
-        pytest.param("", id="nothing"),
-        pytest.param("a\0b", id="nul"),
-        pytest.param(".git/hooks", id="git-s-hooks"),
-        pytest.param(".claude/commands", id="another-agent-s"),
-        pytest.param(".ferrule", id="our-own"),
-        pytest.param(".ferrule/tools", id="our-tools"),
-        pytest.param(".ferrule/plans/../tools", id="by-dots"),
-        pytest.param(".FERRULE/plans", id="in-another-case"),
-        pytest.param(".ssh", id="secret"),
-        pytest.param("link", id="a-link"),
-        pytest.param("link/plans", id="through-a-link"),
-        pytest.param("file", id="a-file"),
-    ],
-)
+@each_kept_row
 def test_a_folder_that_cannot_be_used_is_refused(tmp_path, folder):
     place = Place(tmp_path, Nobody())
     (place.work / "real").mkdir()

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from ferrule.core.services import Wish
 from ferrule.files.jail import Jail
 from ferrule.permissions.plan_mode import resolve_wishes
+from tests.rows import each_kept_row, each_row
 
 PROJECTS = {
     "python": {"pyproject.toml": "[tool.pytest]\n[tool.ruff]\n[tool.mypy]\n", "uv.lock": ""},
@@ -59,7 +60,7 @@ def lines(tmp_path, prompt, tool="Bash"):
     return tuple(text.removeprefix("Bash(").removesuffix(")") for text in found.texts)
 
 
-@pytest.mark.parametrize(("project", "prompt", "expected"), INTENTS)
+@each_row(("project", "prompt", "expected"), INTENTS)
 def test_a_well_known_intent_is_what_the_project_has_for_it(tmp_path, project, prompt, expected):
     for name, text in PROJECTS[project].items():
         (tmp_path / name).write_text(text)
@@ -82,53 +83,7 @@ def test_a_command_line_becomes_a_rule_for_just_that_line(tmp_path, command, mon
     assert lines(tmp_path / "work", command) == (command,)
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        pytest.param("python3 setup.py", id="an-interpreter"),
-        pytest.param("bash build.sh", id="a-shell"),
-        pytest.param("sh -c ls", id="a-shell-s-text"),
-        pytest.param("node x.js", id="node"),
-        pytest.param("sudo ls", id="as-somebody-else"),
-        pytest.param("env ls", id="by-another-program"),
-        pytest.param("xargs ls", id="xargs"),
-        pytest.param("git push", id="push"),
-        pytest.param("git push origin main", id="push-somewhere"),
-        pytest.param("git reset --hard", id="work-thrown-away"),
-        pytest.param("git clean -fdx", id="files-thrown-away"),
-        pytest.param("git checkout .", id="changes-thrown-away"),
-        pytest.param("git config core.pager less", id="settings-of-git"),
-        pytest.param("git -C src reset", id="git-elsewhere"),
-        pytest.param("git fetch", id="git-goes-out"),
-        pytest.param("find . -delete", id="removal-by-find"),
-        pytest.param("pip3 install something", id="a-package"),
-        pytest.param("npm install something", id="another-package"),
-        pytest.param("npm publish", id="publish"),
-        pytest.param("make deploy", id="deploy"),
-        pytest.param("rm -rf build", id="removal"),
-        pytest.param("curl example.org", id="network"),
-        pytest.param("ls *", id="a-pattern"),
-        pytest.param("ls $HOME", id="a-variable"),
-        pytest.param("ls > x", id="a-redirection"),
-        pytest.param("ls | sh", id="a-pipe"),
-        pytest.param("ls; ls", id="a-list"),
-        pytest.param("ls /etc", id="outside"),
-        pytest.param("ls ../x", id="above"),
-        pytest.param("cd / && ls", id="another-folder"),
-        pytest.param("X=1 ls", id="an-assignment"),
-        pytest.param("./run", id="a-file-of-the-workspace"),
-        pytest.param("ls)", id="the-end-of-a-rule"),
-        pytest.param("ls:*", id="a-prefix"),
-        pytest.param("no-such-program-here x", id="no-program"),
-        pytest.param("find all callers", id="a-sentence-with-a-program-s-name"),
-        pytest.param("test the parser", id="another"),
-        pytest.param("make X=1 all", id="a-variable-of-make"),
-        pytest.param("ls\nls", id="two-lines"),
-        pytest.param("ls \u202e", id="not-to-be-seen"),
-        pytest.param("", id="nothing"),
-        pytest.param("*", id="everything"),
-    ],
-)
+@each_kept_row
 def test_whatever_is_not_plain_is_asked_about(tmp_path, prompt):
     assert lines(tmp_path, prompt) == ()
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 from tests.registry.brought import SCHEMA, Brought, mcp, names, session
+from tests.rows import each_row
 
 from ferrule import Call, Engine, ModeConfig, Question
 from ferrule.core.errors import ConfigError, ToolFailure
@@ -16,7 +17,7 @@ FEW = [mcp("git", "log"), mcp("git", "show")]
 MANY = [mcp("big", f"tool_{number}", "A long description. " * 20) for number in range(120)]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_row("family", FAMILIES)
 @pytest.mark.contract("search.budget")
 def test_servers_tools_are_deferred_where_the_family_does_so_or_where_they_are_dear(family):
     few, many = session(family), session(family)
@@ -29,7 +30,7 @@ def test_servers_tools_are_deferred_where_the_family_does_so_or_where_they_are_d
     assert sum(face.tool == "tool_search" for face in many.visible_faces()) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "showing", "exposure"),
     [
         pytest.param(mcp("git", "log"), {}, "direct", id="a-server-s-where-few-are"),
@@ -147,8 +148,8 @@ def session_with(tool: Brought):
     return registry
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("tool", ON_REQUEST)
+@each_row("family", FAMILIES)
+@each_row("tool", ON_REQUEST)
 def test_what_is_not_always_of_use_is_shown_when_it_is_offered_and_understood_always(family, tool):
     registry = session(family)
     before = names(registry)

@@ -3,6 +3,7 @@
 import functools
 
 import pytest
+from tests.rows import each_row
 
 from ferrule import Call, Engine, tool
 from ferrule.core.errors import UnknownTool
@@ -22,8 +23,8 @@ def registry(name: str) -> Registry:
     )
 
 
-@pytest.mark.parametrize("session", FAMILIES)
-@pytest.mark.parametrize("family", FAMILIES)
+@each_row("session", FAMILIES)
+@each_row("family", FAMILIES)
 def test_every_name_of_every_family_is_understood_in_every_session(session, family):
     here = registry(session)
     for face in load_dialect(family).faces:
@@ -34,8 +35,8 @@ def test_every_name_of_every_family_is_understood_in_every_session(session, fami
             assert here.resolve(face.name).tool.name in BUILTIN
 
 
-@pytest.mark.parametrize("session", FAMILIES)
-@pytest.mark.parametrize("canonical", sorted(BUILTIN))
+@each_row("session", FAMILIES)
+@each_row("canonical", sorted(BUILTIN))
 def test_a_canonical_name_is_understood_in_every_session_unless_it_means_something_else_there(session, canonical):
     here = registry(session)
     own = {face.name: face.tool for face in load_dialect(session).faces}

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.registry.brought import Brought, mcp, names, session
+from tests.rows import each_row
 
 from ferrule.core.errors import ConfigError, ToolFailure, UnknownTool
 from ferrule.dialects import FAMILIES
@@ -82,7 +83,7 @@ def test_no_name_leads_around_what_took_a_built_in_tool_s_place(family, name, ot
         assert heard.tool.source == "custom", other
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_row("family", FAMILIES)
 def test_rules_about_the_built_in_tool_bind_what_took_its_place(family):
     registry = session(family)
     face = next(face for face in registry.visible_faces() if face.tool in {"edit", "multi_edit", "patch"})
@@ -109,7 +110,7 @@ def test_a_later_custom_tool_overrides_an_earlier_one_in_place():
     assert registry.resolve("count").face.words == "Second."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tool", "why"),
     [
         pytest.param(Brought("mcp__github__search"), "belong to servers", id="a-custom-one-under-a-server-s-name"),
@@ -199,7 +200,7 @@ def test_whoever_listens_is_told_only_when_something_changed():
     assert told == [21, 22, 21]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("shorts", "shown"),
     [
         pytest.param([("github", "search")], ["search"], id="alone"),
@@ -258,7 +259,7 @@ def test_a_server_s_tool_never_takes_what_another_family_calls_a_built_in_one():
     assert registry.resolve("read_file").tool.name == "read"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("disable", "gone", "there"),
     [
         pytest.param(["Bash"], ["Bash", "shell", "run_shell_command", "exec_command"], ["Read"], id="by-its-name"),

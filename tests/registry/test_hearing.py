@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule import Call, Engine
 from ferrule.arguments.schema import Schema
@@ -41,7 +42,7 @@ def given_by(session: str, name: str, values: dict[str, Any]) -> dict[str, Any]:
     return heard.spoken.heard(Schema(heard.spoken.schema).fit(heard.values).values)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("session", "name", "values", "canonical"),
     [
         pytest.param(
@@ -229,8 +230,8 @@ def test_the_policy_of_a_session_holds_for_tools_that_it_does_not_know():
     ]
 
 
-@pytest.mark.parametrize("session", FAMILIES)
-@pytest.mark.parametrize(
+@each_row("session", FAMILIES)
+@each_row(
     ("name", "values", "in_turn"),
     [
         pytest.param("edit", {"path": "a", "edits": [{"oldText": "x", "newText": "y"}]}, False, id="pi"),

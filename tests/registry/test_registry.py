@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.arguments.schema import Schema
 from ferrule.core.errors import BadArguments, ConfigError, UnknownTool
@@ -112,7 +113,7 @@ def test_a_tool_is_loaded_when_it_is_first_called_and_only_once():
 @pytest.mark.contract("registry.aliases", "alias.Read", "alias.read", "alias.read_file", "alias.Write", "alias.write")
 @pytest.mark.contract("alias.write_file", "alias.Edit", "alias.edit", "alias.run_terminal_command")
 @pytest.mark.contract("alias.Delete", "alias.delete")
-@pytest.mark.parametrize(
+@each_row(
     ("alias", "name", "tool"),
     [
         pytest.param("Read", "Read", "read", id="Read"),
@@ -145,7 +146,7 @@ def test_an_alias_of_a_tool_that_is_not_there_says_what_it_means_and_what_there_
     assert caught.value.code == "unknown-tool"
 
 
-@pytest.mark.parametrize("name", sorted(BUILTIN))
+@each_row("name", sorted(BUILTIN))
 def test_a_canonical_name_passes(name):
     assert amp().resolve(name).tool.name == name
 
@@ -192,7 +193,7 @@ def test_an_alias_with_its_own_schema_is_accepted_but_not_advertised():
     assert ", ".join(shown) == AMP
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "hint"),
     [
         pytest.param("raed", "Did you mean Read?", id="swapped"),

@@ -1,8 +1,8 @@
 """The tools section of a system prompt: the names, a line for each tool, and the guidance of those that have some."""
 
-import pytest
 from tests.golden import Golden
 from tests.registry.brought import Brought, session
+from tests.rows import each_row
 
 from ferrule.registry.entry import Registered, plain_face
 from ferrule.registry.search import tools_section
@@ -55,7 +55,7 @@ def test_what_ah_would_put_into_its_prompt_is_reviewed(golden: Golden):
     golden.check("section/ah.txt", tools_section(entries))
 
 
-@pytest.mark.parametrize("name", BUILTIN)
+@each_row("name", BUILTIN)
 def test_built_in_tools_have_no_guidance(name):
     """They are not loaded to be asked for it: all that they have to say is in their faces' words."""
     assert load(name).guidance == ""

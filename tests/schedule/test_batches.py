@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.core.access import EVERYTHING, Access, conflicts
 from ferrule.core.errors import ConfigError
@@ -38,7 +39,7 @@ def as_the_seed_writes_it(calls: list[tuple[int, Touched | None]]) -> list[list[
     return out
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calls", "expected"),
     [
         pytest.param([], [], id="no-calls"),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.rows import each_row
 
 from ferrule.core.access import EVERYTHING, Access, conflicts
 from ferrule.core.errors import Cancelled
@@ -242,7 +243,7 @@ def test_a_call_waits_exactly_as_long_as_the_rule_for_pairs_says(steps: list[Any
     assert_empty(scheduler)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("calls", "running"),
     [
         pytest.param([[Access.read(FILE)], [Access.read(FILE)]], [0, 1], id="readers-of-one-file-together"),

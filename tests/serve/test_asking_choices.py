@@ -5,14 +5,15 @@ import pytest
 from ferrule.core.services import Choice, Option
 from ferrule.permissions import Answer, Question, schema_of
 from ferrule.serve.mcp.client import _answer, _form, _key, _message
+from tests.rows import each_row
 from tests.serve.connected import ERAS, User, connected
 
 OPTIONS = [{"label": "Red", "description": "warm"}, {"label": "Blue", "description": "cold"}]
 WHICH = {"question": "Which?", "header": "Colour", "options": OPTIONS}
 
 
-@pytest.mark.parametrize("era", ERAS)
-@pytest.mark.parametrize(
+@each_row("era", ERAS)
+@each_row(
     ("answer", "text"),
     [
         pytest.param({"Which?": "Blue"}, '"Which?": Blue', id="label"),

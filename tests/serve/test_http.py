@@ -17,6 +17,7 @@ from ferrule.serve.http_server import HttpGuard, check_token, is_loopback, liste
 from ferrule.serve.mcp import Serving
 from ferrule.serve.mcp.client import Clients
 from ferrule.serve.mcp.http import serve_http
+from tests.rows import each_row
 from tests.serve.offered import TOOLS
 from tests.serve.program import FERRULE, HELLO, LIMIT_SECONDS, program
 from tests.serve.relay import relay
@@ -46,7 +47,7 @@ async def application(scope, receive, send):
 HERE, RIGHT = ("host", "127.0.0.1:8765"), ("authorization", f"Bearer {TOKEN}")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "status"),
     [
         pytest.param([HERE, RIGHT], 200, id="right"),

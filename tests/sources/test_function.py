@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
+from tests.rows import each_row
 
 from ferrule import Call, Engine
 from ferrule.core.access import EVERYTHING, Access
@@ -167,7 +168,7 @@ def twice(one: Context, other: Context) -> int:
     return 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("function", "message"),
     [
         pytest.param(undocumented, "undocumented needs a docstring", id="no-docstring"),
@@ -228,7 +229,7 @@ def from_all(**values: Any) -> list[Access]:
 
 
 @pytest.mark.contract("registry.tool-with-profile", "registry.execution-profile", "conflict.no-profile")
-@pytest.mark.parametrize(
+@each_row(
     ("declared", "expected"),
     [
         pytest.param(None, (EVERYTHING,), id="nothing-said-is-everything"),

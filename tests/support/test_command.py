@@ -3,6 +3,7 @@
 import pytest
 
 from ferrule.dialects.shell_command import split_cd, strip_background
+from tests.rows import each_row
 
 UNCHANGED = [
     pytest.param("", id="empty"),
@@ -61,12 +62,12 @@ UNCHANGED = [
 ]
 
 
-@pytest.mark.parametrize("command", UNCHANGED)
+@each_row("command", UNCHANGED)
 def test_what_is_not_a_trailing_background_operator_stays(command: str) -> None:
     assert strip_background(command) == command
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "stripped"),
     [
         pytest.param("sleep 5 &", "sleep 5", id="plain"),
@@ -104,7 +105,7 @@ def test_one_trailing_background_operator_is_removed(command: str, stripped: str
     assert strip_background(command) == stripped
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "split"),
     [
         pytest.param("cd src && ls", ("src", "ls"), id="plain"),
@@ -148,7 +149,7 @@ def test_a_literal_cd_becomes_the_working_directory(command: str, split: tuple[s
     assert split_cd(command) == split
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         pytest.param("", id="empty"),

@@ -343,18 +343,22 @@ async def test_a_tree_of_pages_that_lies_is_refused(tree, wanted, message):
 
 
 @pytest.mark.parametrize(
-    ("raw", "limits"),
+    ("make", "limits"),
     [
-        pytest.param(single(packed(b" " * 300_000_000)), DecoderLimits(memory_bytes=256 << 20), id="inflated-stream"),
         pytest.param(
-            single(packed(b"0 0 m 1 1 l S\n" * 2_000_000)), DecoderLimits(memory_bytes=256 << 20), id="many-lines"
+            lambda: single(packed(b" " * 300_000_000)), DecoderLimits(memory_bytes=256 << 20), id="inflated-stream"
         ),
-        pytest.param(written("x"), DecoderLimits(output_bytes=10), id="output"),
-        pytest.param(written("x"), DecoderLimits(seconds=0), id="time"),
+        pytest.param(
+            lambda: single(packed(b"0 0 m 1 1 l S\n" * 2_000_000)),
+            DecoderLimits(memory_bytes=256 << 20),
+            id="many-lines",
+        ),
+        pytest.param(lambda: written("x"), DecoderLimits(output_bytes=10), id="output"),
+        pytest.param(lambda: written("x"), DecoderLimits(seconds=0), id="time"),
     ],
 )
-async def test_what_needs_more_than_the_limits_is_refused(raw, limits):
-    error = await refused(raw, limits=limits)
+async def test_what_needs_more_than_the_limits_is_refused(make, limits):
+    error = await refused(make(), limits=limits)
 
     assert error.code == "bad-document"
     assert "could not be decoded within the limits" in str(error)

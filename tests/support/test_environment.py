@@ -5,9 +5,10 @@ import os
 import pytest
 
 from ferrule.system.environment import program_on_path, quiet_environment, shell
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "stays"),
     [
         pytest.param("PATH", True, id="path"),
@@ -46,7 +47,7 @@ def test_which_variables_a_command_inherits(name, stays):
     assert (name in quiet_environment({name: "x"})) is stays
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "stays"),
     [
         pytest.param("postgres://me:hunter2@db.example/app", False, id="password-in-an-address"),

@@ -5,11 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.files.frontmatter import MOST_CHARS, FrontMatter, front_matter, is_true
+from tests.rows import each_row
 
 BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "values", "body"),
     [
         pytest.param("---\na: 1\n---\nbody\n", {"a": "1"}, "body\n", id="scalars-stay-text"),
@@ -86,7 +87,7 @@ def test_no_header_makes_it_fail(header, lenient):
     assert all(isinstance(key, str) for key in found.values)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "otherwise", "said"),
     [
         ("true", False, True),

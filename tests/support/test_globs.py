@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.files.globs import BadGlob, escape, exclude_names, expand, literal_prefix, matcher, names_hidden, select
+from tests.rows import each_row
 
 TREE = (
     "a.json",
@@ -29,7 +30,7 @@ TREE = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "expected"),
     [
         pytest.param("*.json", {"a.json"}, id="star-stays-in-the-root"),
@@ -88,7 +89,7 @@ def test_a_name_may_hold_line_breaks_and_broken_characters():
     assert matcher("*.py")("\udcff.py")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "hidden"),
     [
         pytest.param("**/*.py", False, id="none"),
@@ -106,7 +107,7 @@ def test_whether_a_pattern_names_hidden_files(pattern, hidden):
     assert names_hidden(pattern) is hidden
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "prefix"),
     [
         pytest.param("*.py", "", id="none"),
@@ -185,7 +186,7 @@ def test_one_name_agrees_with_fnmatch(pattern, name):
         assert matcher(pattern, dots=True)(name) == fnmatch.fnmatchcase(name, pattern)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "pattern",
     [
         "**/*.ts",

@@ -17,11 +17,12 @@ from ferrule.system.highlights import (
     together,
     weight,
 )
+from tests.rows import each_row
 
 DATA = Path(__file__).parent.parent / "data"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "expected"),
     [(row[2:], int(row[0])) for row in (DATA / "output_lines.txt").read_text("utf-8").splitlines()],
 )

@@ -374,17 +374,19 @@ async def test_without_pillow_a_large_picture_says_what_to_install_and_how_large
 
 
 @pytest.mark.parametrize(
-    ("raw", "limits"),
+    ("make", "limits"),
     [
         pytest.param(
-            png(7000, 7000, zlib.compress(bytes(7000 * 21_001))), DecoderLimits(memory_bytes=120 << 20), id="memory"
+            lambda: png(7000, 7000, zlib.compress(bytes(7000 * 21_001))),
+            DecoderLimits(memory_bytes=120 << 20),
+            id="memory",
         ),
-        pytest.param(noise("PNG", 1600, 400), DecoderLimits(output_bytes=1000), id="output"),
-        pytest.param(noise("PNG", 1600, 400), DecoderLimits(seconds=0), id="time"),
+        pytest.param(lambda: noise("PNG", 1600, 400), DecoderLimits(output_bytes=1000), id="output"),
+        pytest.param(lambda: noise("PNG", 1600, 400), DecoderLimits(seconds=0), id="time"),
     ],
 )
-async def test_what_needs_more_than_the_limits_is_refused(raw, limits):
-    assert "could not be decoded within the limits" in str(await refused(raw, limits=limits))
+async def test_what_needs_more_than_the_limits_is_refused(make, limits):
+    assert "could not be decoded within the limits" in str(await refused(make(), limits=limits))
 
 
 async def test_a_decompression_bomb_within_the_limits_is_just_a_picture():

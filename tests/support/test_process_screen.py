@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.system.stream import OutputDecoder, TerminalRenderer
+from tests.rows import each_row
 
 CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f]"
@@ -22,7 +23,7 @@ def seen(*pieces: str) -> str:
     return "".join(map(screen.feed, pieces)) + screen.end()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         pytest.param("one\ntwo\n", "one\ntwo\n", id="plain"),

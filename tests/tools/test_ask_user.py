@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from ferrule import Answer, Engine, Event, Question
 from ferrule.core.call import Blocked, Failure, Reply
@@ -154,7 +155,7 @@ async def test_a_long_header_is_cut_and_not_refused(tmp_path):
     assert asked[0].choices[0].header == "A header tha"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("questions", "message"),
     [
         pytest.param([], "questions: has 0 questions; ask 1 to 4.", id="none"),

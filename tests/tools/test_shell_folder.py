@@ -5,6 +5,7 @@ import os
 import subprocess
 
 import pytest
+from tests.rows import each_row
 
 from ferrule import Call, Engine
 from ferrule.system.environment import shell
@@ -171,7 +172,7 @@ async def test_in_other_families_no_folder_carries_over(tmp_path, family):
     assert f"{os.path.realpath(tmp_path)}\n" in reply.result + "\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "may"),
     [
         pytest.param("npm run dev", True, id="a-server"),

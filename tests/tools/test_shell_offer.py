@@ -5,6 +5,7 @@ import os
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from tests.rows import each_row
 
 from ferrule import Engine
 from ferrule.core.content import CommandResult
@@ -119,7 +120,7 @@ async def test_a_denied_command_runs_again_outside_only_if_the_user_says_so(outc
     assert around.dropped == len(ran) - 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("says", "ran", "allowed"),
     [
         pytest.param("no", [False], [], id="no"),
@@ -128,7 +129,7 @@ async def test_a_denied_command_runs_again_outside_only_if_the_user_says_so(outc
         pytest.param("outside", [False, True], [], id="outside"),
     ],
 )
-@pytest.mark.parametrize("gives_up", [False, True], ids=["while-it-tries", "after-it-gave-up"])
+@each_row("gives_up", [False, True])
 async def test_a_host_that_a_command_asks_for_is_offered(says, ran, allowed, gives_up, monkeypatch):
     monkeypatch.setattr("ferrule.tools.shell.command._GRACE_SECONDS", 0.01)
     around, runs = Around(Confined(names=("pypi.example",)), says=says, agrees=True), []

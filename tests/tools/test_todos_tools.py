@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from ferrule import Call, Engine, Question
 from ferrule.tools.todos import Todos
@@ -198,7 +199,7 @@ async def test_all_families_write_on_one_list(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "values", "message"),
     [
         pytest.param("TaskCreate", {"subject": " \n", "description": ""}, "subject: is empty.", id="empty"),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from tests.registry.brought import SCHEMA, mcp, names
+from tests.rows import each_row
 
 from ferrule import Engine, Question
 from ferrule.core.services import Catalog
@@ -81,7 +82,7 @@ async def test_to_look_for_no_tools_is_a_mistake(tmp_path, limit):
     assert reply.text == "limit: must be at least 1."
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_row("family", FAMILIES)
 async def test_every_family_can_search_and_then_call(tmp_path, family):
     async with opened(tmp_path, family) as engine:
         (name,) = [face.name for face in engine.registry.visible_faces() if face.tool == "tool_search"]
@@ -115,8 +116,8 @@ def search_name(engine: Engine) -> str:
 
 
 @pytest.mark.contract("search.select")
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize(
+@each_row("family", FAMILIES)
+@each_row(
     ("query", "found"),
     [
         pytest.param("select:mcp__github__create_issue", {"create_issue"}, id="one"),
@@ -146,7 +147,7 @@ async def test_claude_code_s_own_search_tool_takes_max_results(tmp_path):
     assert not usual.notes
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_row("family", FAMILIES)
 async def test_select_says_which_names_mean_nothing_and_which_are_listed_anyway(tmp_path, family):
     async with opened(tmp_path, family) as engine:
         listed = next(face.name for face in engine.faces() if face.tool == "read")
@@ -163,8 +164,8 @@ async def test_select_without_a_name_is_a_mistake(tmp_path):
     assert (reply.status, reply.text) == ("error", "query: name a tool behind select:")
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("query", ["weather", "the", "select:weather", "?"])
+@each_row("family", FAMILIES)
+@each_row("query", ["weather", "the", "select:weather", "?"])
 async def test_a_search_that_finds_nothing_says_what_there_is(tmp_path, family, query):
     async with opened(tmp_path, family) as engine:
         before = names(engine.registry)
@@ -181,7 +182,7 @@ async def test_a_search_where_nothing_is_deferred_says_so(tmp_path):
     assert reply.notes == ("There is nothing to be found: all tools of this session are listed in full.",)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@each_row("family", FAMILIES)
 async def test_schemas_are_not_told_twice_where_the_definitions_follow(tmp_path, family):
     long = mcp("github", "create_issue", f"{'Open an issue. ' * 30}\nAnd much more.", exposure="deferred")
     async with opened(tmp_path, family, [long]) as engine:

@@ -25,6 +25,7 @@ from ferrule.wire import (
     openai_chat,
     openai_responses,
 )
+from tests.rows import each_row
 from tests.wire.strategies import definition
 
 WIRES = [anthropic, openai_chat, openai_responses, gemini]
@@ -222,16 +223,14 @@ REASONS: list[tuple[Any, dict[str, Any], Reason]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("wire", "answer", "reason"), REASONS, ids=lambda value: str(getattr(value, "NAME", value))[:60]
-)
+@each_row(("wire", "answer", "reason"), REASONS)
 def test_why_a_model_stopped_is_understood(wire, answer, reason):
     """CLASP: MapFinishReason; a filter is a refusal here, not an end."""
     assert wire.said_in(answer).reason == reason
 
 
-@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.NAME)
-@pytest.mark.parametrize("error", [{"message": "overloaded"}, "overloaded", {"type": "overloaded"}])
+@each_row("wire", WIRES)
+@each_row("error", [{"message": "overloaded"}, "overloaded", {"type": "overloaded"}])
 def test_an_error_in_place_of_an_answer_is_told(wire, error):
     with pytest.raises(WireError, match="overloaded"):
         wire.said_in({"type": "error", "error": error})
@@ -242,8 +241,8 @@ def test_a_failure_without_a_reason_is_told_too():
         openai_responses.said_in({"status": "failed", "error": None, "output": []})
 
 
-@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.NAME)
-@pytest.mark.parametrize(
+@each_row("wire", WIRES)
+@each_row(
     "answer",
     [
         None,
@@ -261,14 +260,13 @@ def test_a_failure_without_a_reason_is_told_too():
             "usageMetadata": {"promptTokenCount": "x"},
         },
     ],
-    ids=lambda answer: str(answer)[:30],
 )
 def test_what_is_no_answer_is_refused_in_words(wire, answer):
     with pytest.raises(WireError, match="must"):
         wire.said_in(answer)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "kept"),
     [
         pytest.param('{"a": 1}', {"a": 1}, id="an-object"),

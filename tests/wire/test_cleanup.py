@@ -21,6 +21,7 @@ from ferrule.wire.schema import (
     transform_schema,
     truly_required,
 )
+from tests.rows import each_row
 
 STRING = {"type": "string"}
 KEYWORDS = ["format", "strict", "pattern", "minimum", "maximum", "required", "default", "title", "additionalProperties"]
@@ -79,7 +80,7 @@ def test_what_needs_no_change_is_not_copied(schema):
     assert transform_schema(schema, lambda one: one) is schema
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("about", "required"),
     [
         pytest.param({"type": "string"}, True, id="plain"),
@@ -119,7 +120,7 @@ def test_one_phrase_counts_in_chat_only():
     assert loosen_schema(schema, chat=False)["required"] == ["x"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "clean"),
     [
         pytest.param({"type": "string", "format": "uri"}, {"type": "string"}, id="uri"),
@@ -156,7 +157,7 @@ FREE = {"type": "object"}
 PART = {"properties": {"a": STRING}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "wanted"),
     [
         pytest.param(_object(None, a=STRING), {**_object(None, a=STRING), "additionalProperties": False}, id="object"),
@@ -196,7 +197,7 @@ def test_objects_with_members_are_closed_and_free_ones_are_not(schema, wanted):
     assert close_schema(schema) == wanted
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "allowed"),
     [
         pytest.param(_object(["a"], a=STRING), True, id="all-required"),
@@ -227,7 +228,7 @@ def test_a_schema_too_deep_is_refused_and_not_followed():
             clean(deep)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "model", "tools", "strict"),
     [
         pytest.param("deepseek", "deepseek-v3.2-speciale", False, False, id="deepseek-speciale"),
@@ -255,7 +256,7 @@ CHECKED = {"type": "string", "format": "date", "pattern": "x", "minLength": 1}
 NUMBER = {"type": "number", "minimum": 1, "maximum": 2}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "model", "schema", "wanted"),
     [
         pytest.param("ollama", "llama3", CHECKED, {"type": "string", "minLength": 1}, id="ollama-string"),

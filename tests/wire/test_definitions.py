@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from ferrule.wire import Definition, ToolChoice, WireError, anthropic, gemini, mcp, openai_chat, openai_responses
 from ferrule.wire.gemini import in_subset
 from ferrule.wire.schema import ANYTHING
+from tests.rows import each_row
 from tests.wire.strategies import definition
 
 STRING = {"type": "string"}
@@ -239,8 +240,8 @@ def test_a_tool_that_runs_inside_of_its_api_goes_back_there_and_is_refused_elsew
                 other.definitions_out(definitions)
 
 
-@pytest.mark.parametrize("wire", [*MODELS, mcp], ids=lambda wire: wire.NAME)
-@pytest.mark.parametrize(
+@each_row("wire", [*MODELS, mcp])
+@each_row(
     "wrong",
     [
         None,
@@ -254,7 +255,6 @@ def test_a_tool_that_runs_inside_of_its_api_goes_back_there_and_is_refused_elsew
         [{"name": None, "input_schema": [], "inputSchema": [], "functionDeclarations": [3]}],
         [{"functionDeclarations": [{"name": "x", "parameters": 3}]}],
     ],
-    ids=str,
 )
 def test_what_is_no_definition_is_refused_in_words(wire, wrong):
     with pytest.raises(WireError, match="tools"):
@@ -303,10 +303,8 @@ def test_no_choice_is_no_choice(wire):
     assert wire.choice_in(None) is None
 
 
-@pytest.mark.parametrize("wire", MODELS, ids=lambda wire: wire.NAME)
-@pytest.mark.parametrize(
-    "wrong", [5, "sometimes", {"type": "sometimes"}, {"type": 3}, {"functionCallingConfig": {"mode": "X"}}, []], ids=str
-)
+@each_row("wire", MODELS)
+@each_row("wrong", [5, "sometimes", {"type": "sometimes"}, {"type": 3}, {"functionCallingConfig": {"mode": "X"}}, []])
 def test_a_choice_of_no_kind_is_refused_in_words(wire, wrong):
     if wire is gemini and isinstance(wrong, dict) and "type" in wrong:
         assert wire.choice_in(wrong) is None  # an object without the field that is looked for says nothing
@@ -372,7 +370,7 @@ def test_a_free_text_tool_is_chosen_in_its_own_words():
     assert openai_responses.choice_out(ToolChoice("tool", "x"), {"x"}) == {"type": "custom", "name": "x"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "written"),
     [
         pytest.param(STRING, {"type": "STRING"}, id="type"),

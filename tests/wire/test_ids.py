@@ -18,6 +18,7 @@ from ferrule.wire import (
     openai_chat,
     openai_responses,
 )
+from tests.rows import each_row
 
 FORMS = [
     pytest.param(conversation.PLAIN, id="plain"),
@@ -61,7 +62,7 @@ def test_two_ids_stay_two(form, first, second):
     assert (conversation.encode_id(first, form) == conversation.encode_id(second, form)) == (first == second)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("id_", "form", "out"),
     [
         pytest.param("toolu_01A", conversation.PLAIN, "toolu_01A", id="own"),

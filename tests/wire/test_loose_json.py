@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.wire.text_calls import LooseError, read
+from tests.rows import each_row
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -22,7 +23,7 @@ def test_json_is_read_as_it_is_whatever_follows(value, more):
     assert read(text)[:2] == ([value], len(text) - len(more))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         pytest.param("{'a': 'b'}", {"a": "b"}, id="single-quotes"),

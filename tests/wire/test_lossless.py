@@ -13,6 +13,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.wire import WireError, load_wire
 from ferrule.wire.fields import NEEDED, others
 from ferrule.wire.translate import translate_body
+from tests.rows import each_row
 from tests.wire.sdk_bodies import BODIES
 
 pytestmark = pytest.mark.usefixtures("packages")
@@ -223,7 +224,7 @@ def test_a_chat_server_gets_top_k_only_from_who_knows_it():
     assert ("top_k", "top_k") in made.dropped
 
 
-@pytest.mark.parametrize(("source", "name"), [(wire, name) for wire, names in NEEDED.items() for name in names])
+@each_row(("source", "name"), [(wire, name) for wire, names in NEEDED.items() for name in names])
 def test_what_a_request_depends_on_goes_back_to_its_api_and_is_refused_elsewhere(source, name):
     body = BODIES[source](1, hosted=False) | {name: {"zq": "zq"}}
 

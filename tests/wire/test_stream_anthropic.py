@@ -16,6 +16,7 @@ from ferrule.wire import (
     UsePiece,
 )
 from ferrule.wire.anthropic_stream import AnthropicReader, AnthropicWriter
+from tests.rows import each_row
 from tests.wire.streams import check_messages, read, written
 
 START = {"type": "message_start", "message": {"id": "msg_1", "model": "claude", "usage": {"input_tokens": 3}}}
@@ -46,7 +47,7 @@ def tool(index, **more):
     return block(index, type="tool_use", id=f"toolu_{index}", name="Read", input={}, **more)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "expected"),
     [
         pytest.param(
@@ -128,7 +129,7 @@ def test_each_event_is_read(events, expected):
     assert deltas[-1] == AnswerEnd("length", Usage(3, 7))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stop_reason", "reason"),
     [
         ("end_turn", "end"),
@@ -278,7 +279,7 @@ SIGNED = ThinkingPiece("", signature="s")
 CALL: list[Delta] = [UseBegun(0, "t", "Read"), UsePiece(0, "{}"), UseEnded(0)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("deltas", "kinds"),
     [
         pytest.param([ThinkingPiece("a"), *CALL], ["thinking", "tool_use"], id="thinking-then-call"),

@@ -23,6 +23,7 @@ from ferrule.wire import (
     openai_chat,
 )
 from ferrule.wire.stream import Assembler, assemble
+from tests.rows import each_row
 
 
 def test_an_answer_is_put_together():
@@ -55,7 +56,7 @@ def test_an_answer_is_put_together():
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pieces", "ended", "reason", "expected"),
     [
         pytest.param(['{"a": 1}'], UseEnded(0), "tools", {"a": 1}, id="object"),

@@ -9,6 +9,7 @@ import pytest
 
 from ferrule.wire import AnswerEnd, AnswerStart, Broke, Delta, TextPiece, ThinkingPiece, UseBegun, UseEnded, UsePiece
 from ferrule.wire.stream import failure_of
+from tests.rows import each_row
 from tests.wire.streams import WRITERS, parsed, raw
 
 pytestmark = pytest.mark.usefixtures("packages")
@@ -114,8 +115,8 @@ def test_the_package_of_each_api_raises(wire, said, server):
     CLIENTS[wire](f"http://127.0.0.1:{server.server_port}")
 
 
-@pytest.mark.parametrize("said", SAID)
-@pytest.mark.parametrize("wire", CLIENTS)
+@each_row("said", SAID)
+@each_row("wire", CLIENTS)
 def test_nothing_is_said_behind_the_error_and_no_half_call_is_ended(wire, said):
     stream = raw(WRITERS[wire](), broken(said))
 
@@ -130,7 +131,7 @@ def test_nothing_is_said_behind_the_error_and_no_half_call_is_ended(wire, said):
     assert bool(ended) is (wire == "responses" and any(isinstance(one, UseEnded) and one.at == 0 for one in said))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "anthropic", "openai", "gemini"),
     [
         ("overloaded_error", "overloaded_error", "server_is_overloaded", ("UNAVAILABLE", 503)),

@@ -21,6 +21,7 @@ from ferrule.wire.anthropic_stream import AnthropicWriter
 from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
 from ferrule.wire.stream import assemble
 from ferrule.wire.translate import translate
+from tests.rows import each_row
 from tests.wire.streams import check_deltas, check_messages, event, events, parsed, read, written
 
 HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "gpt"}
@@ -61,7 +62,7 @@ def pieces(given, index):
     return "".join(delta.get("text", delta.get("partial_json", delta.get("thinking", ""))) for delta in deltas)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("chunks", "expected"),
     [
         pytest.param(
@@ -156,7 +157,7 @@ def events_of(*chunks):
     return [event(one) for one in chunks]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("chunks", "expected"),
     [
         pytest.param([chunk(content="Hi")], [TextPiece("Hi")], id="content"),
@@ -207,7 +208,7 @@ def test_each_finish_reason_is_read(finish, reason, stop_reason):
     assert messages(chunk(content="a"), chunk(finish))[-2]["delta"]["stop_reason"] == stop_reason
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("chunks", "expected"),
     [
         pytest.param(

@@ -15,6 +15,7 @@ from ferrule.wire import (
     UsePiece,
 )
 from ferrule.wire.gemini_stream import GeminiReader, GeminiWriter
+from tests.rows import each_row
 from tests.wire.streams import read, written
 
 
@@ -29,7 +30,7 @@ def call(**given):
     return {"functionCall": given}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("chunks", "expected"),
     [
         pytest.param([chunk({"text": "Hel"}), chunk({"text": "lo"})], [TextPiece("Hel"), TextPiece("lo")], id="text"),
@@ -85,7 +86,7 @@ def test_a_call_without_an_id_is_given_one():
     assert len(set(ids)) == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("finish", "parts", "reason"),
     [
         pytest.param("STOP", [{"text": "a"}], "end", id="stop"),

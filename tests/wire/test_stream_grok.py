@@ -10,6 +10,7 @@ from ferrule.wire.anthropic_stream import AnthropicWriter
 from ferrule.wire.openai_chat_stream import ChatReader
 from ferrule.wire.stream import assemble
 from ferrule.wire.translate import GrokCalls, translate
+from tests.rows import each_row
 from tests.wire.streams import check_messages, cuts, parsed
 
 
@@ -64,12 +65,12 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), TEXTS)
+@each_row(("text", "expected"), TEXTS)
 def test_calls_are_taken_out_of_text(text, expected):
     assert said(text) == expected
 
 
-@pytest.mark.parametrize(("text", "expected"), TEXTS)
+@each_row(("text", "expected"), TEXTS)
 def test_single_characters_give_the_same(text, expected):
     """CLASP: ProcessGrokXML_PartialXML_Buffering."""
     assert said(*text) == expected

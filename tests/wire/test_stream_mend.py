@@ -5,6 +5,7 @@ import pytest
 from ferrule.wire import AnswerEnd, AnswerStart, Broke, TextPiece, UsePiece
 from ferrule.wire.openai_chat_stream import ChatReader
 from ferrule.wire.stream import ServerSentEvent
+from tests.rows import each_row
 from tests.wire.streams import read
 
 
@@ -16,7 +17,7 @@ def said(*chunks):
     return "".join(delta.text for delta in read(ChatReader(), *chunks) if isinstance(delta, TextPiece))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pieces", "expected"),
     [
         pytest.param([rb"\ud83d\ude00"], "😀", id="a-whole-pair"),

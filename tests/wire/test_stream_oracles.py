@@ -24,6 +24,7 @@ from ferrule.wire.gemini_stream import GeminiReader, GeminiWriter
 from ferrule.wire.openai_chat_stream import ChatReader, ChatWriter
 from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWriter
 from ferrule.wire.stream import assemble
+from tests.rows import each_row
 from tests.wire.streams import read, written
 
 pytestmark = pytest.mark.usefixtures("packages")
@@ -98,7 +99,7 @@ def test_the_anthropic_package_accumulates_what_is_written(deltas, reason):
     assert (counted.input_tokens, counted.cache_read_input_tokens, counted.cache_creation_input_tokens) == (90, 20, 10)
 
 
-@pytest.mark.parametrize(("deltas", "reason"), ANSWERS)
+@each_row(("deltas", "reason"), ANSWERS)
 def test_the_openai_package_accumulates_the_chunks_that_are_written(deltas, reason):
     from openai.lib.streaming.chat import ChatCompletionStreamState
     from openai.types.chat import ChatCompletionChunk

@@ -8,12 +8,11 @@ are the calls of llama.cpp: the model that tests have makes none.
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
 from ferrule.core.content import Text
 from ferrule.wire import ModelResponse, Reason, Thinking, Usage, Use
 from ferrule.wire.stream import Assembler, EventReader
 from ferrule.wire.translate import Translator
+from tests.rows import each_row
 from tests.wire.streams import READERS, WRITERS
 
 FOLDER = Path(__file__).parent / "recorded"
@@ -93,7 +92,7 @@ def test_every_stream_that_is_kept_is_expected_to_say_something_and_says_where_i
     assert all(text.startswith((": recorded from ", ": after the ")) for text in kept.values())
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@each_row("name", EXPECTED)
 def test_a_server_is_understood(name):
     said = _said((FOLDER / f"{name}.sse").read_bytes(), APIS[name.split("-")[1]])
 
@@ -101,8 +100,8 @@ def test_a_server_is_understood(name):
     assert {part.name for part in said.parts if isinstance(part, Use)} <= {"read"}
 
 
-@pytest.mark.parametrize("writer", WRITERS)
-@pytest.mark.parametrize("name", [name for name in EXPECTED if not name.endswith("-error")])
+@each_row("writer", WRITERS)
+@each_row("name", [name for name in EXPECTED if not name.endswith("-error")])
 def test_a_server_is_understood_through_any_other_api(name, writer):
     """The same, byte by byte, as a client of another API gets it; what was thought is not asked for here."""
     translator = Translator(READERS[APIS[name.split("-")[1]]](), WRITERS[writer]())

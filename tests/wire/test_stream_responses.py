@@ -25,6 +25,7 @@ from ferrule.wire.anthropic_stream import AnthropicWriter
 from ferrule.wire.openai_responses_stream import ResponsesReader, ResponsesWriter
 from ferrule.wire.stream import assemble
 from ferrule.wire.translate import translate
+from tests.rows import each_row
 from tests.wire.streams import check_deltas, check_messages, parsed, read, written
 
 WIRE = "openai-responses"
@@ -98,7 +99,7 @@ ARGUMENTS = "function_call_arguments"
 CALL = [Use("call_1", "f", {"a": 1})]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("events", "expected"),
     [
         pytest.param(
@@ -383,7 +384,7 @@ def test_events_come_in_their_order():
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "kind",
     [
         *(f"response.{step}" for step in ("created", "queued", "in_progress", "completed", "failed", "incomplete")),

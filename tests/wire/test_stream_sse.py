@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.wire.stream import DONE, EventReader, EventTooLongError, ServerSentEvent, event, text
+from tests.rows import each_row
 
 STREAMS = [
     pytest.param(b"data: a\n\n", [ServerSentEvent("", b"a")], id="line-feeds"),
@@ -60,17 +61,17 @@ def whole(stream, pieces, **options):
     return [one for piece in pieces(stream) for one in reader.feed(piece)] + reader.end()
 
 
-@pytest.mark.parametrize(("stream", "expected"), STREAMS)
+@each_row(("stream", "expected"), STREAMS)
 def test_every_way_to_write_an_event_is_read(stream, expected):
     assert whole(stream, lambda stream: [stream]) == expected
 
 
-@pytest.mark.parametrize(("stream", "expected"), STREAMS)
+@each_row(("stream", "expected"), STREAMS)
 def test_single_bytes_give_the_same_events(stream, expected):
     assert whole(stream, lambda stream: [stream[at : at + 1] for at in range(len(stream))]) == expected
 
 
-@pytest.mark.parametrize(("stream", "expected"), STREAMS)
+@each_row(("stream", "expected"), STREAMS)
 def test_two_pieces_give_the_same_events_wherever_the_cut_is(stream, expected):
     for at in range(len(stream) + 1):
         assert whole(stream, lambda stream, at=at: [stream[:at], b"", stream[at:]]) == expected

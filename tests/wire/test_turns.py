@@ -20,6 +20,7 @@ from ferrule.wire import (
     openai_chat,
     openai_responses,
 )
+from tests.rows import each_row
 from tests.wire.strategies import conversations
 
 WIRES = [anthropic, openai_chat, openai_responses, gemini]
@@ -154,7 +155,7 @@ def test_what_a_wire_cannot_hold_is_known(wire, kept):
 SPOKEN = Turn("user", (Text("wait"), Result("call_1", (Text("ok"),))))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     [
         pytest.param((SPOKEN,), id="text-before-the-result"),
@@ -162,7 +163,7 @@ SPOKEN = Turn("user", (Text("wait"), Result("call_1", (Text("ok"),))))
         pytest.param((Turn("system", SPOKEN.parts[:1]), Turn("user", SPOKEN.parts[1:])), id="a-system-turn-between"),
     ],
 )
-@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.NAME)
+@each_row("wire", WIRES)
 def test_results_come_right_behind_their_calls(wire, answer):
     """CLASP: ExtractToolResults, ReorderMessagesForAzure_*; the user's text never stands between."""
     items = told(wire, Turn("user", (Text("hi"),)), CALL, *answer)
@@ -502,7 +503,7 @@ def test_a_result_that_only_holds_a_file_points_at_it(parts, chat, said):
     assert "follows below" not in str(told(anthropic, *turns))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "turn",
     [
         pytest.param(Turn("user", (Use("a", "b", {}),)), id="a-call-of-the-user"),
@@ -510,7 +511,7 @@ def test_a_result_that_only_holds_a_file_points_at_it(parts, chat, said):
         pytest.param(Turn("system", (PNG,)), id="an-image-of-the-system"),
     ],
 )
-@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.NAME)
+@each_row("wire", WIRES)
 def test_a_turn_that_no_api_takes_is_refused_in_words(wire, turn):
     with pytest.raises(WireError, match=f"turn of the {turn.role} cannot hold"):
         wire.turns_out([Turn("user", (Text("hi"),)), turn])
@@ -548,8 +549,8 @@ JUNK: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("body", JUNK, ids=lambda body: str(body)[:40])
-@pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.NAME)
+@each_row("body", JUNK)
+@each_row("wire", WIRES)
 def test_what_is_no_conversation_is_refused_in_words(wire, body):
     with pytest.raises(WireError, match="must be"):
         wire.turns_in(body)

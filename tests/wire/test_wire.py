@@ -7,6 +7,7 @@ from ferrule.core.content import Image, Text
 from ferrule.core.errors import ConfigError
 from ferrule.wire import WIRES, Result, Use, call_of, load_wire, result_of
 from tests.architecture.project import python
+from tests.rows import each_row
 
 COMMON = {"definitions_out", "definitions_in"}
 MODEL = {
@@ -46,7 +47,7 @@ def test_the_table_of_formats_loads_none_of_them(tmp_path):
     assert python(code, home=tmp_path).strip() == "['ferrule.wire', 'ferrule.wire']"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("result", "parts"),
     [
         pytest.param("text", (Text("text"),), id="text"),

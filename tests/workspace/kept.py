@@ -1,8 +1,11 @@
 """A workspace whose changes are kept, without an engine around it."""
 
+import contextlib
+import itertools
 import os
 import stat
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from ferrule.checkpoints.checkpoint import Checkpoints
@@ -54,19 +57,40 @@ class Kept:
 def tree(root: Path) -> dict[str, tuple[str, int, str]]:
     """Everything but git's own data: kind, mode, and bytes or target."""
     found = {}
-    for folder, folders, files in os.walk(root):
-        folders[:] = [name for name in folders if name != ".git"]
-        for name in (*folders, *files, "."):
-            path = os.path.join(folder, name)
-            status = os.lstat(path)
-            held = ""
-            if stat.S_ISLNK(status.st_mode):
-                held = os.readlink(path)
-            elif stat.S_ISREG(status.st_mode):
-                held = fingerprint(Path(path).read_bytes())
-            mode = 0 if stat.S_ISLNK(status.st_mode) else stat.S_IMODE(status.st_mode)
-            found[os.path.relpath(path, root)] = (stat.filemode(status.st_mode)[0], mode, held)
+    for path in itertools.chain((root,), _below(root)):  # each while the folder that it is in is open
+        status = path.lstat()
+        held = ""
+        if stat.S_ISLNK(status.st_mode):
+            held = os.readlink(path)
+        elif stat.S_ISREG(status.st_mode):
+            with _readable(path):
+                held = fingerprint(path.read_bytes())
+        mode = 0 if stat.S_ISLNK(status.st_mode) else stat.S_IMODE(status.st_mode)
+        found[os.path.relpath(path, root)] = (stat.filemode(status.st_mode)[0], mode, held)
     return found
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    with _readable(folder):
+        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
+            if entry.name != ".git" or not entry.is_dir(follow_symlinks=False):
+                yield Path(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _below(Path(entry.path))
+
+
+@contextlib.contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Open for its owner, who is not always root."""
+    mode = stat.S_IMODE(path.lstat().st_mode)
+    if mode & stat.S_IRWXU == stat.S_IRWXU or (path.is_file() and mode & stat.S_IRUSR):
+        yield
+        return
+    path.chmod(mode | stat.S_IRWXU)
+    try:
+        yield
+    finally:
+        path.chmod(mode)
 
 
 def lay_out(root: Path) -> None:

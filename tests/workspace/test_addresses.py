@@ -1,6 +1,7 @@
 """Which addresses a conversation has come by."""
 
 import pytest
+from tests.rows import each_row
 
 from ferrule.tools.web import Addresses
 
@@ -9,7 +10,7 @@ def strange(addresses: Addresses, url: str) -> bool:
     return bool(addresses.find_made_up([url], []))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "url"),
     [
         ("Read https://docs.example.org/guide.", "https://docs.example.org/guide"),
@@ -37,7 +38,7 @@ def test_what_the_user_wrote_is_known(said: str, url: str) -> None:
     assert not strange(addresses, url)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         "https://docs.example.org/guide?key=abc",
@@ -87,8 +88,8 @@ AROUND = (
 )
 
 
-@pytest.mark.parametrize("around", AROUND)
-@pytest.mark.parametrize(
+@each_row("around", AROUND)
+@each_row(
     "url", ["https://example.org/a", "https://example.org", "https://example.org/a_(b)", "https://example.org/a?b=c"]
 )
 def test_what_stands_around_an_address_is_no_part_of_it(around: str, url: str) -> None:
@@ -98,7 +99,7 @@ def test_what_stands_around_an_address_is_no_part_of_it(around: str, url: str) -
     assert [strange(addresses, one) for one in (url, f"{url}x")] == [False, True]
 
 
-@pytest.mark.parametrize("around", ["（{}）", "“{}”", "{}。", "{}，", "«{}»", "[text]({})", "<{}>", "{}…", "{}—"])
+@each_row("around", ["（{}）", "“{}”", "{}。", "{}，", "«{}»", "[text]({})", "<{}>", "{}…", "{}—"])
 def test_what_stands_around_an_address_without_its_scheme_is_no_part_of_it(around: str) -> None:
     addresses = Addresses()
     addresses.hear(f"Read {around.format('example.org/a')} please.")
@@ -190,8 +191,8 @@ def test_a_page_does_not_make_its_links_the_user_s() -> None:
 HERE = ("http://localhost:3000/", "http://127.0.0.1:3000/", "http://[::1]:3000/", "http://app.localhost:3000/")
 
 
-@pytest.mark.parametrize("is_private", [True, False])
-@pytest.mark.parametrize("url", HERE)
+@each_row("is_private", [True, False])
+@each_row("url", HERE)
 def test_a_page_of_this_machine_shows_nothing_though_the_user_named_it(url: str, is_private: bool) -> None:
     addresses = Addresses()
     addresses.hear(f"Check that {url} renders.")

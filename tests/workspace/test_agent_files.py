@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
@@ -110,7 +111,7 @@ def test_a_file_says_this(scene):
     assert files.warnings == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "field", "value"),
     [
         pytest.param({}, "tools", None, id="no-tools-said-means-all"),
@@ -138,7 +139,7 @@ def test_what_it_says_is_understood_like_this(header, field, value):
     assert getattr(read(with_header(**header), models=("known:gpt",)).agent, field) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "said"),
     [
         pytest.param({"skills": "x"}, "what it says about skills has no effect here", id="skills"),

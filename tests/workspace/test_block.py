@@ -5,6 +5,7 @@ import itertools
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.files.text import block
 
@@ -123,7 +124,7 @@ def around(text: str, anchor: int, levels=0, siblings=False, header=True, most=9
     return block(text.splitlines(), anchor, levels=levels, siblings=siblings, header=header, most=most)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "anchor", "more", "lines"),
     [
         pytest.param(PYTHON, 11, {}, (3, 18), id="all-levels-reach-the-outermost"),

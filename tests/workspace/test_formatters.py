@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.tools.files.format import MOST_BYTES, TABLE, choose, explain_missing, find_formatters, upwards
 
@@ -17,7 +18,7 @@ def chosen(path, files):
     return found and (found.formatter.program, found.folder, " ".join(found.words))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "files", "program"),
     [
         pytest.param("a.py", {"pyproject.toml": RUFF}, "ruff", id="ruff"),
@@ -93,7 +94,7 @@ def test_the_command_has_the_file_as_a_name_and_runs_at_its_configuration(path, 
     assert chosen(path, files) == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("files", "words"),
     [
         pytest.param({"Cargo.toml": "[package]\nedition = '2021'"}, "--edition=2021", id="own"),

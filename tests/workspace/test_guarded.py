@@ -6,6 +6,7 @@ import os
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.core.errors import ToolFailure
 from ferrule.files.guard import ENVIRONMENTS, NAMED, PROTECTED, READABLE, SECRET, Guard
@@ -126,8 +127,8 @@ SPELLINGS = [
 ]
 
 
-@pytest.mark.parametrize("spell", SPELLINGS)
-@pytest.mark.parametrize("name", SECRETS)
+@each_row("spell", SPELLINGS)
+@each_row("name", SECRETS)
 def test_a_secret_file_is_neither_read_nor_written(name, spell):
     path = "/some/space/" + spell(name)
     guard = Guard()
@@ -142,8 +143,8 @@ def test_a_secret_file_is_neither_read_nor_written(name, spell):
     assert reading.value.path == path
 
 
-@pytest.mark.parametrize("spell", SPELLINGS)
-@pytest.mark.parametrize("name", PROTECTEDS)
+@each_row("spell", SPELLINGS)
+@each_row("name", PROTECTEDS)
 def test_a_protected_file_is_not_written(name, spell):
     path = "/some/space/" + spell(name)
     guard = Guard()
@@ -154,7 +155,7 @@ def test_a_protected_file_is_not_written(name, spell):
     assert writing.value.code in ("writing-protected-file", "writing-secret-file")
 
 
-@pytest.mark.parametrize("name", FREE)
+@each_row("name", FREE)
 def test_other_names_are_free(name):
     path = "/some/space/" + name
     guard = Guard()
@@ -170,8 +171,8 @@ def test_protected_files_can_be_read(name):
     Guard().check_read("/some/space/" + name)
 
 
-@pytest.mark.parametrize("spell", SPELLINGS[:5])
-@pytest.mark.parametrize("name", READABLE)
+@each_row("spell", SPELLINGS[:5])
+@each_row("name", READABLE)
 def test_samples_of_secret_files_are_meant_to_be_shared(name, spell):
     guard = Guard()
     guard.check_read("/some/space/" + spell(name))
@@ -248,7 +249,7 @@ def test_a_search_leaves_out_every_pattern_whose_name_is_enough():
     assert Guard(["*.pem"]).search_exclusions() == []
 
 
-@pytest.mark.parametrize("pattern", [pattern for pattern in (*SECRET, *PROTECTED) if not set(pattern) & set("{}")])
+@each_row("pattern", [pattern for pattern in (*SECRET, *PROTECTED) if not set(pattern) & set("{}")])
 def test_a_pattern_matches_what_it_looks_like(pattern):
     example = pattern.replace("**", "some/file").replace("*", "thing")
 

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.patches import codex_patch, is_sayable, update
+from tests.rows import each_row
 
 from ferrule.files.patch import LIMIT_CHARACTERS, LIMIT_LISTED, Hunk, Malformed, Placed, Section, Unplaced, parse, place
 from ferrule.files.replace import explain_unplaced
@@ -174,7 +175,7 @@ def test_a_first_hunk_needs_no_header_and_an_added_file_no_lines():
     assert parsed.sections[1] == Section("add", "g", 5)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line", "expected"),
     [
         pytest.param("", 1, "*** Begin Patch", id="nothing"),
@@ -283,7 +284,7 @@ class B:
 """
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "rows", "after"),
     [
         pytest.param(b"a\nb\nc\n", ["@@", " a", "-b", "+B", " c"], b"a\nB\nc\n", id="replaced"),
@@ -341,7 +342,7 @@ def test_a_hunk_that_fits_one_place_goes_there(before: bytes, rows: list[str], a
     assert patched(before, *rows) == after
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "rows", "after"),
     [
         pytest.param(b"a\r\nb\r\nc\r\n", [" a", "-b", "+x", "+y", " c"], b"a\r\nx\r\ny\r\nc\r\n", id="crlf"),
@@ -374,7 +375,7 @@ def test_line_ends_encoding_and_final_newline_stay_as_they_were(before: bytes, r
     assert patched(before, "@@", *rows) == after
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rows", "lines", "words"),
     [
         pytest.param("x\ny\nx\n", ["@@", "-x"], (1, 3), "lines 1, 3", id="two-places"),
@@ -406,7 +407,7 @@ def test_a_stricter_rung_decides_alone():
     assert unplaced("x\n  x\nx\n", "@@", "-x").lines == (1, 3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rows", "reason", "words"),
     [
         pytest.param("a\nb\n", ["@@", "+c"], "nowhere", "does not say where", id="added-without-a-place"),

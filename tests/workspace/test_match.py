@@ -6,6 +6,7 @@ import textwrap
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.files.match import Ambiguous, EditMatch, Missing, find
 from ferrule.files.text import Splice, TextFile, parse, splice
@@ -230,7 +231,7 @@ def test_tabs_for_spaces_carry_the_new_text_along(
     assert splice(file, outcome.splices).decode() == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "old", "new", "expected"),
     [
         pytest.param(
@@ -291,7 +292,7 @@ def test_indentation_is_the_files(text: str, old: str, new: str, expected: str):
     assert edited(text, old, new) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "old", "new"),
     [
         pytest.param("a\n  b\n", "  a\n    b\n", "x\n  a\n    b\n", id="left-of-the-margin"),
@@ -310,7 +311,7 @@ def test_new_text_that_cannot_be_shifted_is_refused(text: str, old: str, new: st
     assert find(text_file(text), old, new, everywhere=False) == Missing("unshiftable")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "old"),
     [
         pytest.param("  a\n   b\n", "a\n  b\n", id="two-shifts"),
@@ -328,7 +329,7 @@ def test_what_no_single_shift_explains_is_a_miss(text: str, old: str):
     assert find(text_file(text), old, "x\n", everywhere=False) == Missing()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "old", "new", "expected"),
     [
         pytest.param("a\r\nb\r\n", "a\r\nb", "a\nb", "a\nb\r\n", id="spelled-out-ends-are-literal"),

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.files.frontmatter import MOST_CHARS
 from ferrule.files.guidance import PatternFinder, condition, mentions, parts
@@ -13,7 +14,7 @@ def shortest(text: str) -> list[str]:
     return [words[-1] for words in mentions(text)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         pytest.param("@a.md", ["a.md"], id="alone"),
@@ -93,7 +94,7 @@ def test_no_text_of_the_largest_size_takes_long(text):
     assert many.endswith(parts(many)[1])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "globs", "body"),
     [
         pytest.param("---\nglobs:\n  - '*.ts'\n  - src/**\n---\nbody\n", ("*.ts", "src/**"), "body\n", id="list"),

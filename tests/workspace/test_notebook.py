@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.core.content import Cell, CellOutput, Notebook, Picture
 from ferrule.files import notebook
@@ -109,7 +110,7 @@ def test_the_language_is_what_the_file_says(metadata, language):
     assert read_notebook("/n.ipynb", written(book(metadata=metadata))).language == language
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "text"),
     [
         pytest.param({"output_type": "stream", "name": "stderr", "text": "\x1b[31mred\x1b[0m"}, "red", id="stream"),
@@ -213,7 +214,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("raw", "words"), BAD)
+@each_row(("raw", "words"), BAD)
 def test_what_is_no_notebook_is_refused(raw, words):
     with pytest.raises(BadNotebook, match=words):
         read_notebook("/n.ipynb", raw)
@@ -409,7 +410,7 @@ def test_the_members_of_a_replaced_cell_that_are_not_meant_keep_every_byte(data,
 THREE = book(markdown("a", id="aa"), code("b", id="bb"), markdown("c", id="cc"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cell_id", "left"),
     [
         pytest.param("aa", ["b", "c"], id="first"),
@@ -418,7 +419,7 @@ THREE = book(markdown("a", id="aa"), code("b", id="bb"), markdown("c", id="cc"))
         pytest.param("cell-1", ["a", "c"], id="by-place"),
     ],
 )
-@pytest.mark.parametrize("style", STYLES)
+@each_row("style", STYLES)
 def test_a_deleted_cell_takes_its_comma_with_it(cell_id, left, style):
     done = edit_cell(written(THREE, **style), cell_id=cell_id, source="", mode="delete")
 
@@ -439,7 +440,7 @@ def test_a_notebook_of_one_cell_needs_no_id():
     assert outline(done.raw).cells[0].id == "aa"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("cell_id", "words"),
     [
         pytest.param("bbb", "No cell has the id 'bbb'. Did you mean bb?", id="near"),

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.descriptors import open_now
 from tests.faults.desk import Desk, picture
+from tests.rows import each_row
 
 from ferrule.core.errors import ToolFailure
 from ferrule.files.jail import Jail, Outside
@@ -262,8 +263,8 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("when", ["before", "meanwhile"])
-@pytest.mark.parametrize("change", CHANGES)
+@each_row("when", ["before", "meanwhile"])
+@each_row("change", CHANGES)
 def test_a_workspace_that_is_no_longer_there_is_not_written(tmp_path, change, when):
     with Desk(tmp_path) as desk:
         root = tmp_path / "workspace"

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import threading
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,11 +63,14 @@ def test_no_depth_and_no_number_hides_a_secret_file(tmp_path):
     assert not found.incomplete
 
 
-def test_what_has_too_long_a_path_is_hidden_with_a_folder_above(tmp_path):
+@pytest.mark.parametrize(("length", "hidden"), [(4001, 4001), (4095, 4095), (4096, 3895), (4201, 4000)])
+def test_what_has_too_long_a_path_is_hidden_with_a_folder_above(tmp_path, length, hidden):
+    """`length` is that of the first folder that is too long to be looked into."""
+    count, rest = divmod(length - len(os.fsencode(tmp_path)) - 2, 201)
     at = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(30):
-        os.mkdir("d" * 200, dir_fd=at)
-        below = os.open("d" * 200, os.O_RDONLY, dir_fd=at)
+    for name in ("d" * (rest + 1), *["d" * 200] * (count + 10)):
+        os.mkdir(name, dir_fd=at)
+        below = os.open(name, os.O_RDONLY, dir_fd=at)
         os.close(at)
         at = below
     os.close(os.open(".env", os.O_CREAT | os.O_WRONLY, dir_fd=at))
@@ -74,8 +78,8 @@ def test_what_has_too_long_a_path_is_hidden_with_a_folder_above(tmp_path):
     found = Precious(Guard()).find([str(tmp_path)])
     (masked,) = found.secret
 
-    assert 4000 < len(masked) < 4300
-    shutil.rmtree(tmp_path / ("d" * 200))
+    assert len(masked) == hidden
+    shutil.rmtree(tmp_path / ("d" * (rest + 1)))
 
 
 def change(top: str, kind: str, path: str, other: str) -> None:

@@ -1,16 +1,17 @@
 """Folders that a tool makes again."""
 
 import pytest
+from tests.rows import each_row
 
 from ferrule.checkpoints import BESIDE, HOLDING, REMADE, is_remade
 
 
-@pytest.mark.parametrize("name", REMADE)
+@each_row("name", REMADE)
 def test_a_name_that_only_tools_give_is_enough(name: str) -> None:
     assert is_remade(f"/work/{name}", ())
 
 
-@pytest.mark.parametrize(("name", "beside"), [(name, one) for name, found in BESIDE.items() for one in found])
+@each_row(("name", "beside"), [(name, one) for name, found in BESIDE.items() for one in found])
 def test_a_name_of_sources_too_counts_beside_the_file_that_says_so(name: str, beside: str) -> None:
     known = beside.replace("*", "any")
 

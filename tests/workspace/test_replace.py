@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.core.errors import ToolFailure
 from ferrule.files.ledger import Ledger
@@ -22,7 +23,7 @@ def refused(raw: bytes, *pieces: Piece, in_turn: bool = True) -> ToolFailure:
     return caught.value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pieces", "in_turn", "raw", "first_line", "last_line", "places"),
     [
         pytest.param([Piece("one", "1")], True, b"1\ntwo\nthree\ntwo\nfive\n", 1, 1, 1, id="one"),
@@ -84,7 +85,7 @@ def test_pieces_are_replaced(pieces, in_turn, raw, first_line, last_line, places
     assert replaced.after == parse(raw)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pieces", "in_turn", "code", "start"),
     [
         pytest.param([Piece("", "x")], True, "empty-old", "The old text is empty.", id="empty"),

@@ -1,6 +1,7 @@
 """What a secret is: by name, by content, and by place in the home folder."""
 
 import pytest
+from tests.rows import each_row
 
 from ferrule.files.guard import HOME, Guard, holds_key, holds_token
 from ferrule.files.jail import Jail
@@ -12,7 +13,7 @@ def pem(label: str, body: str = BODY) -> str:
     return f"-----BEGIN {label}-----\n{body}-----END {label}-----\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "is_secret"),
     [
         pytest.param("", False, id="empty"),
@@ -46,7 +47,7 @@ def test_binary_keys_are_keys():
     assert holds_key("-----BEGIN PRIVATE KEY-----".encode("utf-16"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "is_secret"),
     [
         pytest.param("", False, id="empty"),
@@ -70,7 +71,7 @@ def test_an_npmrc_is_secret_with_a_token_in_it(text, is_secret):
     assert holds_token(text.encode()) is is_secret
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "is_secret"),
     [
         ("credentials.py", False),
@@ -117,7 +118,7 @@ def test_what_cannot_be_looked_into_is_secret(tmp_path):
     assert all(guard.secret(str(tmp_path / name)) for name in ("folder.key", "dangling.pem", "large.pem", "none.pem"))
 
 
-@pytest.mark.parametrize("name", HOME)
+@each_row("name", HOME)
 def test_the_places_of_the_home_folder_are_secret_wherever_the_workspace_is(tmp_path, monkeypatch, name):
     home = tmp_path / "home"
     monkeypatch.setenv("HOME", str(home))

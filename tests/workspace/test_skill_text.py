@@ -6,6 +6,7 @@ import subprocess
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.system.environment import shell
 from ferrule.tools.skills import Parameter
@@ -40,7 +41,7 @@ def text(body: str, given: str = "") -> str:
     return composed.text(())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "given", "expected"),
     [
         pytest.param("Do $ARGUMENTS.", "a 'b c'", "Do a 'b c'.", id="all"),
@@ -64,7 +65,7 @@ def test_where_arguments_go(body, given, expected):
     assert text(body, given) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "given", "line"),
     [
         pytest.param("git status", "a b", "git status", id="none"),
@@ -85,7 +86,7 @@ def test_arguments_in_a_command_are_quoted(command, given, line):
     assert composed.lines == (line.strip(),) or composed.lines == (line,)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "command",
     [
         "echo $(cat $0)",
@@ -108,8 +109,8 @@ def test_where_quoting_is_not_certain_there_is_no_command(command):
     assert compose(f"!`{command}`").lines  # without arguments there is nothing to quote
 
 
-@pytest.mark.parametrize("word", NASTY)
-@pytest.mark.parametrize("command", ["printf %s $0", 'printf %s "$ARGUMENTS[0]"', "printf %s '$ARGUMENTS[0]'"])
+@each_row("word", NASTY)
+@each_row("command", ["printf %s $0", 'printf %s "$ARGUMENTS[0]"', "printf %s '$ARGUMENTS[0]'"])
 def test_bash_takes_an_argument_for_nothing_but_a_word(command, word):
     (line,) = compose(f"!`{command}`", arguments=shlex.quote(word)).lines
     done = subprocess.run([shell(), "-c", line], capture_output=True, text=True, timeout=60, check=True)

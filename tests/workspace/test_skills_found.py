@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.core.errors import ToolFailure
 from ferrule.files.jail import Jail
@@ -155,7 +156,7 @@ def test_what_a_front_matter_says(scene, header, field, value):
     assert getattr(only(scene.skills()), field) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "found"),
     [
         pytest.param("Read Grep", ("Read", "Grep"), id="blanks"),

@@ -5,6 +5,7 @@ import codecs
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.files.text import Binary, Splice, TextFile, TextLines, Unencodable, is_binary, lines, parse, splice
 
@@ -61,7 +62,7 @@ def test_bytes_outside_of_the_splices_never_change(case: tuple[TextFile, list[Sp
     assert splice(file, splices) == expected + file.text[done:].encode(file.encoding)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "text", "encoding", "bom"),
     [
         pytest.param(b"", "", "utf-8", b"", id="empty"),
@@ -111,7 +112,7 @@ def test_the_encoding_is_found(raw: bytes, text: str, encoding: str, bom: bytes)
     assert parse(raw) == TextFile(raw, text, encoding, bom)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "raw",
     [
         pytest.param(b"a\0b", id="nul"),

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.tools.threads import Item, excerpt, words
 from ferrule.tools.threads.search import QUERY_CHARS, ThreadQuery, has_full_text, moment, parse
@@ -221,7 +222,7 @@ def local(year: int, month: int, day: int, hour: int = 0, minute: int = 0) -> fl
     return time.mktime((year, month, day, hour, minute, 0, 0, 0, -1))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "at"),
     [
         pytest.param("2026-01-31", local(2026, 1, 31), id="day"),

@@ -3,6 +3,7 @@
 import codecs
 
 import pytest
+from tests.rows import each_row
 
 from ferrule.files.match import Ambiguous, EditMatch, Missing, find
 from ferrule.files.text import Binary, parse, splice
@@ -142,12 +143,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("raw", "old", "new", "everywhere", "expected"), DONE)
+@each_row(("raw", "old", "new", "everywhere", "expected"), DONE)
 def test_it_is_done_right(raw: bytes, old: str, new: str, everywhere: bool, expected: bytes):
     assert edited(raw, old, new, everywhere=everywhere) == expected
 
 
-@pytest.mark.parametrize(("raw", "old", "new", "expected"), REFUSED)
+@each_row(("raw", "old", "new", "expected"), REFUSED)
 def test_it_is_refused(raw: bytes, old: str, new: str, expected: Ambiguous | Missing):
     assert edited(raw, old, new) == expected
 

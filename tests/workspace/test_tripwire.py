@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 
 from ferrule.files.guard import Guard
 from ferrule.git import harmful_keys, without
@@ -152,7 +153,7 @@ async def test_it_is_set_aside_while_the_command_still_runs(wire, root, monkeypa
     assert [one.path for one in wire.take()] == [str(root / ".mcp.json")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "keys"),
     [
         pytest.param('[branch "x"]\n\tremote = o\n\tmerge = refs/heads/x\n', [], id="branch"),

@@ -155,6 +155,8 @@ _FEW = 200
 """So many folders are looked at in less time than a thread would be worth."""
 _MOST_SECONDS = 60.0
 _MOST_PATH_BYTES = 4_000
+_PATH_BYTES = 4_096
+"""From this length on Linux takes no path."""
 """What has a longer path can be neither masked nor kept by it; the folder above is masked."""
 _ROUNDS = 6
 """So often it is looked again, where something moved meanwhile."""
@@ -374,8 +376,10 @@ class _FolderScan:
     def _scan_folder(self, path: str, descent: Descent) -> _FolderFindings | None:
         if time.monotonic() > self._until:
             raise TimeoutError
-        if len(os.fsencode(path)) > _MOST_PATH_BYTES:
-            self.closed.add(path)
+        length = len(os.fsencode(path))
+        if length > _MOST_PATH_BYTES:
+            # No path hides what is longer than a path may be. The folder above was looked at, so its path is not.
+            self.closed.add(path if length < _PATH_BYTES else os.path.dirname(path))
             return None
         status, entries = descent.entries(path, self._marks(path))
         return _FolderFindings(

@@ -65,6 +65,8 @@ class MessagesApi:
 
 def _handler(talks: Mapping[str, Talk]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True  # otherwise what is said in two writes waits for an acknowledgement, 40 ms
+
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             _, name, *rest = self.path.partition("?")[0].split("/")

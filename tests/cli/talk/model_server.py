@@ -160,6 +160,8 @@ class ModelServer:
         server = self
 
         class Handler(BaseHTTPRequestHandler):
+            disable_nagle_algorithm = True  # otherwise what is said in two writes waits for an acknowledgement, 40 ms
+
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 server.asked.append(body)

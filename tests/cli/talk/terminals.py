@@ -65,7 +65,9 @@ class Tmux(_Waiting):
         command = (
             f"sh -c {shlex.quote(inner)}; echo $? > {self._folder}/part; mv {self._folder}/part {self._folder}/code"
         )
-        keep = ["set-option", "-g", "remain-on-exit", "on", ";", "set-option", "-g", "history-limit", "5000", ";"]
+        # Whoever runs this may have no shell.
+        options = {"default-shell": "/bin/sh", "remain-on-exit": "on", "history-limit": "5000"}
+        keep = [word for name, value in options.items() for word in ("set-option", "-g", name, value, ";")]
         self._run(*keep, "new-session", "-d", *self._size, "-c", str(cwd), command)
 
     def type(self, text):

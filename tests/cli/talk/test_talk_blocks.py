@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.cli.talk import markdown
 from ferrule.cli.talk.markdown import Blocks, Drawer
@@ -37,8 +38,8 @@ def streamed(text, sizes):
     return [*out, *blocks.feed(text[at:]), *blocks.end()]
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 40])
+@each_row("name", DOCUMENTS)
+@each_row("size", [1, 2, 3, 7, 40])
 def test_a_document_is_cut_into_the_same_blocks_however_it_arrives(name, size):
     text = DOCUMENTS[name]
 
@@ -69,7 +70,7 @@ def test_any_text_is_cut_into_the_same_blocks_however_it_arrives(text, sizes):
     assert streamed(text, sizes) == streamed(text, [])
 
 
-@pytest.mark.parametrize("name", [name for name in DOCUMENTS if name != "definitions"])
+@each_row("name", [name for name in DOCUMENTS if name != "definitions"])
 def test_the_blocks_together_are_the_whole_document(name):
     text = DOCUMENTS[name]
 
@@ -78,7 +79,7 @@ def test_the_blocks_together_are_the_whole_document(name):
     assert [row for row in rows if row] == [row.strip() for row in text.replace("\r", "").split("\n") if row.strip()]
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@each_row("name", DOCUMENTS)
 def test_drawing_the_blocks_is_drawing_the_whole(name):
     """But for blank rows, which part the blocks."""
     draw, text = Drawer(colour=False, steer=False), DOCUMENTS[name]

@@ -1,6 +1,7 @@
 """From events to the screen: what is printed, in which order, and what is live meanwhile."""
 
 import pytest
+from tests.rows import each_row
 
 from ferrule import agent as told
 from ferrule.agent import Spent
@@ -318,7 +319,7 @@ SCREENS = {
 }
 
 
-@pytest.mark.parametrize("name", SCREENS)
+@each_row("name", SCREENS)
 def test_events_become_a_screen(name):
     events, screen = SCREENS[name]
 

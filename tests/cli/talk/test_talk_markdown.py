@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.cli.talk.markdown import Drawer
 from ferrule.cli.talk.text import harmless
@@ -25,8 +26,8 @@ EVIL = [
 ]
 
 
-@pytest.mark.parametrize("source", EVIL)
-@pytest.mark.parametrize("colour", [True, False])
+@each_row("source", EVIL)
+@each_row("colour", [True, False])
 def test_nothing_but_colour_reaches_the_terminal(source, colour):
     drawn = Drawer(colour=colour).markdown(source, 60)
 

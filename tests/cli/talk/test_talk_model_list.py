@@ -28,6 +28,8 @@ def ollama(bare, monkeypatch):
     """A model server on this machine."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
+        disable_nagle_algorithm = True  # otherwise what is said in two writes waits for an acknowledgement, 40 ms
+
         def do_GET(self):
             raw = json.dumps({"data": [{"id": "qwen3:8b"}, {"id": "llama4"}, {"id": "\x1b[2J"}, 7]}).encode()
             self.send_response(200)

@@ -6,6 +6,7 @@ import time
 
 import pytest
 from tests.cli.test_chat_tmux import EDIT, READ, answer_when_quiet, script
+from tests.rows import each_row
 
 from ferrule.cli.talk.screen import BELL, FOCUS_OFF, FOCUS_ON, Notifier, has_title, notification, short, title
 from ferrule.settings import TerminalSettings
@@ -14,7 +15,7 @@ OSC9 = "\x1b]9;A question\x07"
 OSC777 = "\x1b]777;notify;Ferrule;A question\x07"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("way", "environment", "sequence"),
     [
         pytest.param("off", {"TERM_PROGRAM": "iTerm.app"}, "", id="off"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
+from tests.rows import each_row
 
 from ferrule.cli.talk import screen
 from ferrule.cli.talk.keyboard import Keyboard
@@ -210,7 +211,7 @@ class Typed:
         return self.said.pop(0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "chosen"),
     [
         (["3"], "blue"),

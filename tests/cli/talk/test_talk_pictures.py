@@ -7,6 +7,7 @@ import pytest
 from tests.agent.test_attachments import png
 from tests.cli.talk.terminals import Pty
 from tests.cli.test_chat_tmux import script
+from tests.rows import each_row
 
 from ferrule.cli.talk.text import cells, find_protocol, picture
 from ferrule.core.content import Image
@@ -15,7 +16,7 @@ RAW = png(80, 64)
 HERE = Image("image/png", base64.b64encode(RAW).decode())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("setting", "environment", "protocol"),
     [
         ("auto", {}, ""),

@@ -1,6 +1,7 @@
 """What a command has printed, below its row."""
 
 import pytest
+from tests.rows import each_row
 
 from ferrule.cli.talk.events import render_output
 from ferrule.cli.talk.text import plain, wrap_lines
@@ -12,7 +13,7 @@ def shown(output, **more):
     return [plain(row).strip() for row in render_output(output, **more)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("output", "failed", "lines", "rows"),
     [
         pytest.param("\n\n", False, 2, [], id="nothing"),

@@ -1,6 +1,7 @@
 """What each model has taken, and when the user is told that the prompt cache is not hit any more."""
 
 import pytest
+from tests.rows import each_row
 
 from ferrule.agent import Began, Called, ChildBegan, Compacted, FellBack, Spent, TurnEnded
 from ferrule.cli.talk.status import ModelTally, Tally
@@ -47,7 +48,7 @@ def test_a_hit_ends_the_row_and_arms_the_alarm_again():
     assert [bool(talked.answer(20_000, part)) for part in read] == [False] * 6 + [True]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "between",
     [
         pytest.param(lambda one: one.began("a:small"), id="another-model"),

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from tests.cli.talk.test_talk_rewind import model
 from tests.cli.talk.typing_front import talk
+from tests.rows import each_row
 
 from ferrule.cli.talk.markdown import Drawer
 from ferrule.cli.talk.text import (
@@ -80,7 +81,7 @@ def test_the_setting_has_a_value_for_every_theme():
     assert get_args(get_type_hints(TerminalSettings)["theme"]) == NAMES
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "environment", "found"),
     [
         pytest.param("auto", {}, "terminal", id="nothing-is-known"),

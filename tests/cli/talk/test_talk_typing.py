@@ -6,6 +6,7 @@ import stat
 import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
+from tests.rows import each_row
 
 from ferrule.cli.talk import commands
 from ferrule.cli.talk.commands import files
@@ -69,7 +70,7 @@ async def completions(text):
     return [one.text async for one in found]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         pytest.param("/", ["/help", "/model"], id="all-commands"),
@@ -127,7 +128,7 @@ def test_an_unknown_command_is_told_what_is_near():
     assert commands.unknown("qqqqqq") == "There is no command /qqqqqq. /help lists the commands."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         pytest.param("/cost", ("cost", ""), id="a-name"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.rules import PathAccess, RuleSet, Subject, amp
+from tests.rows import each_kept_row, each_row
 
 BASH = frozenset({"shell", "Bash", "run_shell_command", "exec_command"})
 COMMAND = frozenset({"cmd", "command"})
@@ -52,7 +53,7 @@ def holds(matches, subject: Subject, action="ask") -> bool:
     return decides([{"tool": "*", "matches": matches, "action": action}], subject) is not None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rules", "subject", "expected"),
     [
         pytest.param("allow Bash --cmd 'git diff*'", bash("git diff --stat"), "allow", id="example-git-diff"),
@@ -108,7 +109,7 @@ def test_what_is_documented_holds(rules, subject, expected):
     assert decides(rules, subject) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("matches", "values", "expected"),
     [
         pytest.param({"a": "x*", "b": 1}, {"a": "xy", "b": 1}, True, id="all-keys-hold"),
@@ -143,7 +144,7 @@ def test_what_is_documented_holds(rules, subject, expected):
         pytest.param({"a": "$HOME/x"}, {"a": "/home/me/x"}, True, id="home"),
     ],
 )
-@pytest.mark.parametrize("action", ["allow", "reject"])
+@each_row("action", ["allow", "reject"])
 def test_conditions_hold_as_documented(matches, values, expected, action):
     assert holds(matches, call("t", **values), action) is expected
 
@@ -168,7 +169,7 @@ def test_a_denied_form_of_the_command_is_enough():
     assert holds({"cmd": "/-delete/"}, bash("find . -'delete'", "find . -delete"), "reject")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "subject", "denied", "allowed"),
     [
         pytest.param("src/*", reading("src/a"), True, True, id="as-written"),
@@ -192,49 +193,7 @@ def test_a_path_is_also_where_it_really_leads(pattern, subject, denied, allowed)
     assert holds({"path": pattern}, subject, "allow") is allowed
 
 
-@pytest.mark.parametrize(
-    ("pattern", "url", "denied", "allowed"),
-    [
-        pytest.param("*evil.example*", "https://EVIL.example/x", True, True, id="case"),
-        pytest.param("*evil.example*", "https://\uff45vil.example/x", True, True, id="full-width"),
-        pytest.param("*evil.example*", "https://evil\u3002example/x", True, True, id="another-dot"),
-        pytest.param("https://evil.example/*", "https://evil.example:443/x", True, True, id="the-usual-port"),
-        pytest.param("https://evil.example/*", "http://evil.example/x", True, False, id="over-a-safer-connection"),
-        pytest.param(
-            "https://b\u00fccher.example/*", "https://xn--bcher-kva.example/", True, True, id="idna-in-the-rule"
-        ),
-        pytest.param("*b\u00fccher*", "https://xn--bcher-kva.example/", True, False, id="idna-in-a-part"),
-        pytest.param("https://fa\u00df.example/*", "https://xn--fa-hia.example/", True, False, id="the-newer-standard"),
-        pytest.param("https://fa\u00df.example/*", "https://fass.example/", True, False, id="the-older-standard"),
-        pytest.param("https://EVIL.example/*", "https://evil.example/x", True, True, id="case-in-the-rule"),
-        pytest.param("*Evil.Example*", "https://evil.example/x", True, False, id="case-in-a-part"),
-        pytest.param("/^https:\\/\\/EVIL/", "https://evil.example/", True, False, id="case-in-an-expression"),
-        pytest.param("https://evil.example:443/*", "https://evil.example/x", True, True, id="the-port-in-the-rule"),
-        pytest.param("https://evil.example", "https://evil.example/", True, True, id="without-a-path"),
-        pytest.param("http://evil.example/*", "https://evil.example/x", True, False, id="the-other-scheme"),
-        pytest.param("evil.example/*", "https://evil.example/x", True, False, id="without-a-scheme"),
-        pytest.param("https://evil.example/*", "https://a:b@evil.example/x", True, False, id="a-user"),
-        pytest.param("https://evil.example/*", "https:\\\\evil.example/x", True, False, id="backslashes"),
-        pytest.param("https://evil.example/*", "https:evil.example/x", True, False, id="no-slashes"),
-        pytest.param("https://evil.example/*", "ht\ntps://evil.example/x", True, False, id="a-new-line"),
-        pytest.param("https://evil.example/*", "https://evil%2eexample/x", True, False, id="a-coded-host"),
-        pytest.param("https://127.0.0.1/*", "https://0x7f.1/x", True, False, id="a-number"),
-        pytest.param("https://127.0.0.1/*", "https://[::ffff:7f00:1]/x", True, False, id="a-mapped-number"),
-        pytest.param("wss://evil.example/*", "WSS://EVIL.example:443/x", True, False, id="another-protocol"),
-        pytest.param("*/admin*", "https://ok.example/%61dmin", True, False, id="a-coded-path"),
-        pytest.param("*/admin*", "https://ok.example/x/../admin", True, True, id="dots-in-the-path"),
-        pytest.param(
-            "https://good.example*", "https://good.example@evil.example/", True, False, id="a-host-for-a-user"
-        ),
-        pytest.param("https://evil.example/*", "https://evil.example:8443/x", False, False, id="another-port"),
-        pytest.param("https://evil.example/*", "https://notevil.example/x", False, False, id="a-longer-name"),
-        pytest.param("https://xn--bcher-kva.example/*", "https://B\u00dcCHER.example/", True, True, id="idna"),
-        pytest.param("https://docs.example/*", "https://docs.example.evil/", False, False, id="another-host"),
-        pytest.param(
-            "*good.example*", "https://good.example@evil.example/", True, False, id="no-address-is-as-written"
-        ),
-    ],
-)
+@each_kept_row
 def test_an_address_is_what_is_connected_to(pattern, url, denied, allowed):
     assert holds({"url": pattern}, call("web_fetch", url=url), "reject") is denied
     assert holds({"url": pattern}, call("web_fetch", url=url), "allow") is allowed
@@ -264,7 +223,7 @@ def test_an_expression_that_takes_too_long_fails_closed(bomb):
         assert decides([{"tool": "Bash", "matches": {"cmd": bomb}, "action": action}], subject) == action
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "count"),
     [
         pytest.param('[{"tool": "a", "action": "ask"}]', 1, id="the-list"),
@@ -295,7 +254,7 @@ def test_a_rule_keeps_what_it_says():
     assert (delegate.action, delegate.to) == ("delegate", "/usr/bin/x")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "exact"),
     [
         ("allow Bash --cmd 'npm test'", True),
@@ -312,7 +271,7 @@ def test_a_rule_is_exact_when_it_names_command_lines_and_no_patterns(line, exact
     assert read(line).rules[0].exact is exact
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entry", "message"),
     [
         pytest.param("x", "an object", id="no-object"),

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.rules.amp import parse_line, show
+from tests.rows import each_row
 from tests.strategies import texts
 
 keys = st.one_of(
@@ -34,7 +35,7 @@ def entries(draw):
     return entry | {"matches": matches} if matches else entry
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "entry"),
     [
         pytest.param(
@@ -120,7 +121,7 @@ def test_a_line_says_what_its_json_says(line, entry):
     assert parse_line(line) == entry
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "message"),
     [
         pytest.param("permit Bash", "begins with allow", id="unknown-action"),

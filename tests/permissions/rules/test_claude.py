@@ -10,6 +10,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.permissions.rules import STRICTNESS, RuleSet, claude
 from ferrule.permissions.rules.claude import GROUPS
 from ferrule.tools import facts_of
+from tests.rows import each_kept_row, each_row
 
 from .written import CWD, HOME, ROOT, canonical, command, fetch, files, rule, subject, tools
 
@@ -23,32 +24,8 @@ def read(permissions: object = None, *, text: str | None = None) -> RuleSet:
     )
 
 
-BASH = [
-    pytest.param("Bash", "rm -rf /", True, id="bare"),
-    pytest.param("Bash(*)", "rm -rf /", True, id="star-is-bare"),
-    pytest.param("Bash(npm run build)", "npm run build", True, id="exact"),
-    pytest.param("Bash(npm run build)", "npm run build --x", False, id="exact-only"),
-    pytest.param("Bash(ls *)", "ls", True, id="boundary-end"),
-    pytest.param("Bash(ls *)", "ls -la", True, id="boundary-blank"),
-    pytest.param("Bash(ls *)", "lsof", False, id="boundary"),
-    pytest.param("Bash(ls*)", "lsof", True, id="no-boundary"),
-    pytest.param("Bash(ls:*)", "ls -la", True, id="colon-star"),
-    pytest.param("Bash(ls:*)", "lsof", False, id="colon-star-boundary"),
-    pytest.param("Bash(git:* push)", "git push", False, id="colon-elsewhere-is-literal"),
-    pytest.param("Bash(* install)", "npm install", True, id="star-first"),
-    pytest.param("Bash(git * main)", "git push origin main", True, id="star-in-the-middle"),
-    pytest.param("Bash(* --version)", "node --version", True, id="version"),
-    pytest.param('Bash(echo "(a) (b)")', 'echo "(a) (b)"', True, id="parentheses-inside"),
-    pytest.param("bash(ls *)", "ls -l", True, id="pi"),
-    pytest.param("shell(ls *)", "ls -l", True, id="codex"),
-    pytest.param("shell_command(ls *)", "ls -l", True, id="codex-newer"),
-    pytest.param("run_shell_command(ls *)", "ls -l", True, id="gemini"),
-    pytest.param("exec_command(ls *)", "ls -l", True, id="codex-session"),
-]
-
-
-@pytest.mark.parametrize(("text", "line", "expected"), BASH)
-@pytest.mark.parametrize("action", ["allow", "ask", "deny"])
+@each_kept_row
+@each_row("action", ["allow", "ask", "deny"])
 def test_a_rule_about_commands_covers_this(action, text, line, expected):
     assert rule(action, text).matches(command(line)) is expected
 
@@ -77,28 +54,7 @@ def test_only_the_programs_case_is_free():
     assert rule("deny", "Bash(git branch -D *)").matches(command("GIT branch -D x"))
 
 
-NAMES = [
-    pytest.param("mcp__git", "mcp__git__push", True, True, id="server"),
-    pytest.param("mcp__git", "mcp__github__push", False, False, id="server-is-a-whole-name"),
-    pytest.param("mcp__git", "mcp__git", False, False, id="server-is-no-tool"),
-    pytest.param("mcp__git__*", "mcp__git__push", True, True, id="all-tools-of-a-server"),
-    pytest.param("mcp__git__*", "mcp__github__push", False, False, id="all-tools-of-just-that-server"),
-    pytest.param("mcp__git__push", "mcp__git__push", True, True, id="tool"),
-    pytest.param("mcp__git__push", "mcp__git__push_all", False, False, id="tool-is-a-whole-name"),
-    pytest.param("mcp__git__get_*", "mcp__git__get_log", True, True, id="some-tools-of-a-server"),
-    pytest.param("mcp__git__get_*", "mcp__git__push", False, False, id="not-the-others"),
-    pytest.param("mcp__GIT", "mcp__git__push", False, True, id="case"),
-    pytest.param("mcp__*", "mcp__git__push", None, True, id="all-servers"),
-    pytest.param("mcp__*__push", "mcp__git__push", None, True, id="a-tool-of-all-servers"),
-    pytest.param("mcp__g*__push", "mcp__git__push", None, True, id="some-servers"),
-    pytest.param("*", "anything", None, True, id="everything"),
-    pytest.param("*Fetch", "WebFetch", None, True, id="some-names"),
-    pytest.param("custom_tool", "custom_tool", True, True, id="unknown"),
-    pytest.param("custom_tool", "custom_tool2", False, False, id="unknown-is-a-whole-name"),
-]
-
-
-@pytest.mark.parametrize(("text", "name", "allowed", "denied"), NAMES)
+@each_kept_row
 def test_a_rule_about_names_covers_this(text, name, allowed, denied):
     if allowed is None:
         with pytest.raises(ConfigError, match="mcp__server__"):
@@ -139,13 +95,13 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "case", "allowed", "denied"), OTHERS)
+@each_row(("text", "case", "allowed", "denied"), OTHERS)
 def test_a_rule_about_another_tool_covers_this(text, case, allowed, denied):
     assert rule("allow", text).matches(case) is allowed
     assert rule("deny", text).matches(case) is denied
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "case", "expected"),
     [
         ("Bash(run_in_background:true)", command("x", values={"run_in_background": True}), True),
@@ -186,7 +142,7 @@ def test_an_argument_can_be_denied_by_its_value(text, case, expected):
     assert rule("ask", text).matches(case) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         pytest.param("mcp__git__push(branch:main)", id="value"),
@@ -204,9 +160,7 @@ def test_what_only_denies_cannot_allow(text):
         rule("allow", text)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "  ", "(x)", "Bash(ls", "Bash)ls(", "Bash(ls) x", "a b", "WebSearch(x)", "Foo(x)"]
-)
+@each_row("text", ["", "  ", "(x)", "Bash(ls", "Bash)ls(", "Bash(ls) x", "a b", "WebSearch(x)", "Foo(x)"])
 def test_a_rule_that_cannot_be_read_is_an_error_unless_it_allows(text):
     for action in ("deny", "ask"):
         with pytest.raises(ConfigError, match=rf"^\.claude/settings\.json: permissions\.{action}\[1\]: "):
@@ -277,7 +231,7 @@ def test_a_file_without_rules_has_none(text):
     assert read(text=text) == RuleSet(rules=(), ordered=False, source=SOURCE, layer="project")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "why"),
     [
         pytest.param("", "line 1, column 1", id="empty"),

@@ -12,120 +12,26 @@ from hypothesis import strategies as st
 
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.rules import PathAccess
+from tests.rows import each_kept_row, each_row
 
 from .written import CWD, HOME, ROOT, command, files, rule, subject, touched
 
-ANCHORS = [
-    pytest.param("//etc/hosts", "/etc/hosts", True, id="absolute"),
-    pytest.param("//etc/hosts", "/proj/etc/hosts", False, id="absolute-is-not-the-project"),
-    pytest.param("//etc/**", "/etc/ssl/certs/x", True, id="absolute-tree"),
-    pytest.param("//**", "/any/where", True, id="absolute-everything"),
-    pytest.param("//", "/any/where", True, id="the-root-as-a-folder"),
-    pytest.param("~/notes/a", "/home/ann/notes/a", True, id="home"),
-    pytest.param("~/notes/a", "/proj/app/~/notes/a", False, id="home-is-no-name"),
-    pytest.param("~/*.pdf", "/home/ann/a.pdf", True, id="home-star"),
-    pytest.param("~/*.pdf", "/home/ann/docs/a.pdf", False, id="home-star-is-anchored"),
-    pytest.param("~", "/home/ann/x", True, id="all-of-home"),
-    pytest.param("~/.zshrc", "/home/bob/.zshrc", False, id="another-home"),
-    pytest.param("/src/a.py", "/proj/src/a.py", True, id="from-the-settings"),
-    pytest.param("/src/a.py", "/src/a.py", False, id="one-slash-is-not-absolute"),
-    pytest.param("/src/a.py", "/proj/app/src/a.py", False, id="not-from-the-working-folder"),
-    pytest.param("/a.py", "/proj/sub/a.py", False, id="one-slash-is-anchored"),
-    pytest.param("/src/**/*.ts", "/proj/src/x/y/z.ts", True, id="documented-example"),
-    pytest.param("/src/**/*.ts", "/proj/src/z.ts", True, id="any-depth-includes-none"),
-    pytest.param("src/a.py", "/proj/app/src/a.py", True, id="from-the-working-folder"),
-    pytest.param("src/a.py", "/proj/src/a.py", False, id="not-from-the-settings"),
-    pytest.param("src/a.py", "/proj/app/x/src/a.py", False, id="a-slash-anchors"),
-    pytest.param("./src/a.py", "/proj/app/src/a.py", True, id="dot-slash"),
-    pytest.param("./a.py", "/proj/app/a.py", True, id="dot-slash-name"),
-    pytest.param("../lib/a.py", "/proj/lib/a.py", True, id="above-the-working-folder"),
-    pytest.param("../lib/a.py", "/proj/app/lib/a.py", False, id="above-and-not-in-it"),
-    pytest.param("a.py", "/proj/app/a.py", True, id="name"),
-    pytest.param("a.py", "/proj/app/x/y/a.py", True, id="name-at-any-depth"),
-    pytest.param("a.py", "/proj/a.py", False, id="name-below-the-working-folder-only"),
-    pytest.param("*.env", "/proj/app/x/.env", True, id="star-name-at-any-depth-also-hidden"),
-    pytest.param("*.env", "/proj/app/prod.env", True, id="star-name"),
-    pytest.param("**/a.py", "/proj/app/x/a.py", True, id="written-out-any-depth"),
-    pytest.param("**", "/proj/app/x/.y/z", True, id="everything-below"),
-    pytest.param("**", "/proj/x", False, id="everything-below-only"),
-    pytest.param(".", "/proj/app/x", True, id="the-working-folder"),
-    pytest.param("src/*.py", "/proj/app/src/a.py", True, id="star"),
-    pytest.param("src/*.py", "/proj/app/src/x/a.py", False, id="star-is-one-segment"),
-    pytest.param("src/*/a.py", "/proj/app/src/x/a.py", True, id="star-folder"),
-    pytest.param("src/*/a.py", "/proj/app/src/x/y/a.py", False, id="star-folder-is-one-segment"),
-    pytest.param("src/**/a.py", "/proj/app/src/x/y/a.py", True, id="two-stars-are-many"),
-    pytest.param("src/x/**", "/proj/app/src/x/y/z", True, id="tree"),
-    pytest.param("src/x/**", "/proj/app/y/src/x/z", False, id="tree-of-two-segments-is-anchored"),
-    pytest.param("src/**", "/proj/app/src/x/y", True, id="tree-of-one-segment"),
-    pytest.param("src/**", "/proj/app/srcx/y", False, id="whole-names"),
-    pytest.param("src/?.py", "/proj/app/src/a.py", True, id="question-mark"),
-    pytest.param("src/?.py", "/proj/app/src/ab.py", False, id="question-mark-is-one"),
-    pytest.param("src/[ab].py", "/proj/app/src/b.py", True, id="class"),
-    pytest.param("src/[!ab].py", "/proj/app/src/b.py", False, id="class-turned-round"),
-    pytest.param("src/[!a].py", "/proj/app/src/A.py", True, id="all-but-a-letter-counts-case"),
-    pytest.param("src/[a-c].py", "/proj/app/src/d.py", False, id="range"),
-    pytest.param("docs", "/proj/app/docs/x/y.md", True, id="a-folder-covers-all-below"),
-    pytest.param("docs", "/proj/app/x/docs/y.md", True, id="a-folder-at-any-depth"),
-    pytest.param("docs/", "/proj/app/docs/y.md", True, id="trailing-slash"),
-    pytest.param("docs/", "/proj/app/x/docs/y.md", True, id="trailing-slash-anchors-nothing"),
-    pytest.param("/**/", "/proj/x/y", True, id="all-folders"),
-    pytest.param("docs/api", "/proj/app/docs/api/y.md", True, id="a-deep-folder-covers-all-below"),
-    pytest.param("docs", "/proj/app/docs-old/y.md", False, id="names-are-whole"),
-    pytest.param(r"a\*b", "/proj/app/a*b", True, id="escaped-star"),
-    pytest.param(r"a\*b", "/proj/app/axb", False, id="escaped-star-is-literal"),
-    pytest.param(" .env ", "/proj/app/.env", True, id="blanks-around"),
-    pytest.param("src//x/./y", "/proj/app/src/x/y", True, id="untidy"),
-    pytest.param("//proj/**", "/proj-evil/x", False, id="no-beginnings-of-names"),
-    pytest.param("/**", "/proj-evil/x", False, id="no-beginnings-of-the-root"),
-]
 GROUPS = [
     ("Read", "read", ["read", "grep", "glob", "list_dir", "read_many", "view_image", "lsp", "diagnostics"]),
     ("Edit", "write", ["edit", "write", "multi_edit", "patch", "notebook_edit", "delete", "undo", "format"]),
 ]
 
 
-@pytest.mark.parametrize(("pattern", "path", "expected"), ANCHORS)
-@pytest.mark.parametrize(("name", "mode"), [("Read", "read"), ("Edit", "write")])
-@pytest.mark.parametrize("action", ["allow", "deny"])
+@each_kept_row
+@each_row(("name", "mode"), [("Read", "read"), ("Edit", "write")])
+@each_row("action", ["allow", "deny"])
 def test_a_pattern_covers_this(action, name, mode, pattern, path, expected):
     tool = "read" if mode == "read" else "write"
 
     assert rule(action, f"{name}({pattern})").matches(files(tool, mode, path)) is expected
 
 
-@pytest.mark.parametrize(
-    ("pattern", "path"),
-    [
-        pytest.param("src/**", "/proj/app/x/src/y", id="one-segment-tree-at-any-depth"),
-        pytest.param("./.env", "/proj/app/x/.env", id="dot-slash-name-at-any-depth"),
-        pytest.param("src/*", "/proj/app/src/x/y", id="what-a-star-takes-may-be-a-folder"),
-        pytest.param(".env", "/proj/app/.ENV", id="case"),
-        pytest.param("Secrets/**", "/proj/app/sECRETS/x", id="case-of-a-folder"),
-        pytest.param("/KEY", "/PROJ/key", id="case-of-the-anchor"),
-        pytest.param("STRASSE", "/proj/app/straße", id="case-of-more-than-one-letter"),
-        pytest.param("straße", "/proj/app/STRASSE", id="case-of-more-than-one-letter-in-the-rule"),
-        pytest.param("caf\u00e9", "/proj/app/cafe\u0301", id="composed-and-not"),
-        pytest.param("cafe\u0301", "/proj/app/CAFÉ", id="composed-and-not-in-the-rule"),
-        pytest.param(".env", "/proj/app/.env.", id="trailing-dot"),
-        pytest.param(".env", "/proj/app/.env ", id="trailing-blank"),
-        pytest.param("secrets/x", "/proj/app/secrets. /x", id="trailing-dot-of-a-folder"),
-        pytest.param(".env", "/proj/app/.env::$DATA", id="stream"),
-        pytest.param(".env", "/proj/app/.e\u200cnv", id="invisible-character"),
-        pytest.param(".env:*", "/proj/app/.env.local", id="colon-star-as-for-commands"),
-        pytest.param("*.{pem,key}", "/proj/app/x/server.key", id="braces"),
-        pytest.param("app/[id]/x.ts", "/proj/app/app/[id]/x.ts", id="brackets-as-a-name"),
-        pytest.param("{secrets,keys}/x", "/proj/app/keys/x", id="braces-first"),
-        pytest.param("/{secrets,keys}/x", "/proj/keys/x", id="braces-first-and-anchored"),
-        pytest.param("Key/x", "/proj/app/\u212aey/x", id="kelvin"),
-        pytest.param("INDEX", "/proj/app/\u0131ndex", id="dotless"),
-        pytest.param("/src**.key", "/proj/src/x/y.key", id="two-stars-among-letters"),
-        pytest.param("/a**/x", "/proj/ab/c/x", id="two-stars-after-letters"),
-        pytest.param("/**/", "/proj/x", id="slash-after-two-stars"),
-        pytest.param("*", "/etc/passwd", id="star-alone"),
-        pytest.param("", "/etc/passwd", id="nothing"),
-        pytest.param("src/**", "/proj/app/src", id="the-folder-itself"),
-    ],
-)
+@each_kept_row
 def test_a_rule_that_denies_or_asks_is_read_more_widely_than_one_that_allows(pattern, path):
     assert rule("deny", f"Edit({pattern})").matches(files("write", "write", path))
     assert rule("ask", f"Edit({pattern})").matches(files("write", "write", path))
@@ -171,7 +77,7 @@ def test_a_rule_that_allows_needs_a_path():
     assert not rule("allow", "Read(//**)").matches(subject("read"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spelled", "real", "allowed", "denied"),
     [
         pytest.param("/proj/app/docs/x", "/proj/app/docs/x", True, True, id="no-link"),
@@ -237,7 +143,7 @@ def test_a_file_of_a_command_can_be_denied_by_a_rule_about_files_but_not_allowed
     assert not rule("allow", "Edit").matches(write)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "folder", "expected"),
     [
         ("docs/locked.md", "/proj/app/docs", True),
@@ -268,7 +174,7 @@ def test_to_allow_a_whole_folder_takes_a_rule_for_all_that_can_be_in_it(pattern,
     assert rule("allow", f"Edit({pattern})").matches(deep) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "why"),
     [
         pytest.param("!docs/**", "take back", id="negation"),
@@ -282,7 +188,7 @@ def test_to_allow_a_whole_folder_takes_a_rule_for_all_that_can_be_in_it(pattern,
         pytest.param("x" * 5000, "characters", id="long"),
     ],
 )
-@pytest.mark.parametrize("action", ["allow", "ask", "deny"])
+@each_row("action", ["allow", "ask", "deny"])
 def test_a_pattern_that_cannot_be_read_says_why(action, pattern, why):
     with pytest.raises(ConfigError, match=why):
         rule(action, f"Edit({pattern})")

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.permissions.rules.pattern import BadRulePattern, literal, read
+from tests.rows import each_kept_row, each_row
 from tests.strategies import texts
 
 BOMBS = ("/(a+)+$/", "/^(a|a)*$/", "/^(a|aa)+$/", r"/^(\w+\s?)*$/")
@@ -22,63 +23,12 @@ def both(pattern: str, text: str, home: str = "") -> bool:
     return strict
 
 
-@pytest.mark.parametrize(
-    ("pattern", "text", "expected"),
-    [
-        pytest.param("git diff*", "git diff --stat", True, id="star-at-the-end"),
-        pytest.param("git diff*", "git diff", True, id="star-is-also-nothing"),
-        pytest.param("git diff*", "echo git diff", False, id="the-whole-value"),
-        pytest.param("*git*push*", "cd x && git -C . push --force", True, id="stars-in-between"),
-        pytest.param("*", "", True, id="only-a-star"),
-        pytest.param("*", "two\nlines", True, id="across-lines"),
-        pytest.param("a*a", "a", False, id="ends-do-not-overlap"),
-        pytest.param("a?c", "abc", False, id="a-question-mark-is-itself"),
-        pytest.param("[ab]", "a", False, id="brackets-are-themselves"),
-        pytest.param("rm -rf /", "rm -rf /", True, id="plain-text"),
-        pytest.param("", "", True, id="nothing-is-nothing"),
-        pytest.param("/etc/passwd", "/etc/passwd", True, id="a-path-is-no-expression"),
-        pytest.param("/home/me/*", "/home/me/x", True, id="a-path-with-a-star"),
-        pytest.param("/^git (status|log|diff)$/", "git status", True, id="documented-expression"),
-        pytest.param("/^git (status|log|diff)$/", "git commit", False, id="documented-expression-no"),
-        pytest.param("/status/", "git status -s", True, id="expressions-are-searched"),
-        pytest.param("/^git status$/", "git status\n", False, id="dollar-is-the-very-end"),
-        pytest.param("/^ls .*$/", "ls a\nrm b", False, id="a-dot-is-no-line-end"),
-        pytest.param("/^ls .*$/", "ls a\rrm b", False, id="a-dot-is-no-carriage-return"),
-        pytest.param("/^ls .*$/s", "ls a\nrm b", True, id="flag-s"),
-        pytest.param("/^rm$/m", "ls\nrm", True, id="flag-m"),
-        pytest.param("/^RM (-rf)$/i", "rm -RF", True, id="flag-i"),
-        pytest.param("/^(É)$/i", "é", True, id="flag-i-beyond-ascii"),
-        pytest.param(r"/^[\W]$/i", "s", False, id="flag-i-and-the-long-s"),
-        pytest.param(r"/^\d$/", "٣", False, id="digits-are-ascii"),
-        pytest.param(r"/^\w$/", "é", False, id="words-are-ascii"),
-        pytest.param(r"/^\s$/", "\u2003", True, id="blanks-are-all-blanks"),
-        pytest.param(r"/^[\S]$/", "\u2003", False, id="no-blank-in-a-class"),
-        pytest.param(r"/\bpush\b/", "git push", True, id="word-boundary"),
-        pytest.param(r"/\bpush\b/", "git pushy", False, id="word-boundary-no"),
-        pytest.param(r"/^\/etc\//", "/etc/passwd", True, id="escaped-slash"),
-        pytest.param(r"/(?<quote>['\"]).*\k<quote>/", "say 'x'", True, id="named-group"),
-        pytest.param(r"/^(a)?\1b$/", "b", True, id="a-group-that-did-not-match-is-empty"),
-        pytest.param(r"/^\1(a)$/", "a", True, id="a-group-to-come-is-empty"),
-        pytest.param("/^find(?!.*(-delete|-exec|-execdir)).*$/", "find . -name x", True, id="lookahead"),
-        pytest.param("/^find(?!.*(-delete|-exec|-execdir)).*$/", "find . -delete", False, id="lookahead-no"),
-        pytest.param("/(?<=git )push/", "git push", True, id="lookbehind"),
-        pytest.param("/(?<!no )push/", "no push", False, id="negative-lookbehind"),
-        pytest.param("/^[^]$/", "\n", True, id="empty-negated-class-is-anything"),
-        pytest.param("/[]/", "x", False, id="empty-class-is-nothing"),
-        pytest.param("/^[[:alpha:]]$/", "b", False, id="no-posix-classes"),
-        pytest.param("/^a{,3}$/", "a{,3}", True, id="braces-that-are-no-count"),
-        pytest.param("/^(?:a{1e}|x)$/", "ab", False, id="no-fuzzy-counts"),
-        pytest.param(r"/^\u0041\x42\cJ\0$/", "AB\n\0", True, id="numbers-of-characters"),
-        pytest.param(r"/^\u{1f600}$/u", "\U0001f600", True, id="flag-u"),
-        pytest.param(r"/^\p{Lu}$/u", "É", True, id="property"),
-        pytest.param("/^[a-]$/", "-", True, id="a-minus-at-the-end"),
-    ],
-)
+@each_kept_row
 def test_a_pattern_reads_as_javascript_and_amp_read_it(pattern, text, expected):
     assert both(pattern, text) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "pattern",
     [
         *("/(/", "/)/", "/a**/", "/a++/", "/*a/", "/(?>a)/", "/(?P<x>a)/", "/(?i)a/", "/(?#x)/", "/(?R)/", "/[b-a]/"),

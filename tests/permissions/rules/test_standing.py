@@ -6,6 +6,7 @@ import pytest
 
 from ferrule.core.errors import ConfigError
 from ferrule.permissions import MODES, parse_mode, tighten_mode
+from tests.rows import each_kept_row, each_row
 
 TABLE = {
     # mode: (other call, edits inside, only reads), each for a question
@@ -42,29 +43,7 @@ def test_what_a_rule_allows_only_plan_takes_back(mode):
     assert mode.settles("allow", edits_only_inside=False, reads_only=False) == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("default", "default"),
-        ("acceptEdits", "acceptEdits"),
-        ("accept-edits", "acceptEdits"),
-        ("ACCEPT_EDITS", "acceptEdits"),
-        ("plan", "plan"),
-        ("dontAsk", "dontAsk"),
-        ("bypassPermissions", "bypassPermissions"),
-        ("auto_edit", "acceptEdits"),
-        ("force", "bypassPermissions"),
-        ("yolo", "bypassPermissions"),
-        ("dangerously-skip-permissions", "bypassPermissions"),
-        ("--dangerously-skip-permissions", "bypassPermissions"),
-        ("dangerouslyAllowAll", "bypassPermissions"),
-        ("never", "dontAsk"),
-        ("on-request", "default"),
-        ("untrusted", "default"),
-        ("auto", "default"),
-        ("delegate", "default"),
-    ],
-)
+@each_kept_row
 def test_a_mode_has_names_of_many_programs(text, name):
     assert parse_mode(text).name == name
 
@@ -79,7 +58,7 @@ def test_a_name_that_is_none_names_the_nearest(text, meant):
     assert str(caught.value).endswith(f" Did you mean {meant}?") or not meant
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("held", "wish", "found"),
     [
         ("default", "plan", "plan"),

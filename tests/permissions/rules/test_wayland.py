@@ -4,6 +4,7 @@ import pytest
 
 from ferrule.core.errors import ConfigError
 from ferrule.permissions.rules import Subject, claude
+from tests.rows import each_row
 
 
 def read(text, layer="user"):
@@ -57,7 +58,7 @@ def test_to_approve_everything_is_a_mode_that_a_project_cannot_choose():
     assert "a project does not" in read(text, layer="project").warnings[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("[tools", "x = 1", "", "tools = 1", '[tools]\nallow_list = "Read"', "[tools]\nallow_list = [1]"),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.permissions.rules import wildcard
+from tests.rows import each_row
 
 TABLE = [
     pytest.param("npm run build", "npm run build", True, id="exact"),
@@ -51,12 +52,12 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("pattern", "text", "expected"), TABLE)
+@each_row(("pattern", "text", "expected"), TABLE)
 def test_a_pattern_matches_like_this(pattern, text, expected):
     assert wildcard(pattern).matches(text) is expected
 
 
-@pytest.mark.parametrize(("pattern", "text", "expected"), [row for row in TABLE if row.values[2]])
+@each_row(("pattern", "text", "expected"), [row for row in TABLE if row.values[2]])
 def test_a_wide_reading_takes_all_that_the_narrow_one_takes(pattern, text, expected):
     assert wildcard(pattern, wide=True).matches(text)
 

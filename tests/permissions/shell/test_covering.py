@@ -9,6 +9,7 @@ from ferrule.permissions import Case, Decision
 from ferrule.permissions.gate import proposals
 from ferrule.permissions.shell.judge import CommandVerdict
 from ferrule.permissions.shell.parse import MOST, is_handed, parse
+from tests.rows import each_kept_row, each_row
 
 from .everyday import DATA, Row, Workshop, everyday
 from .judged import Bench, corpus, furnish
@@ -54,7 +55,7 @@ def unoffered(command: str, top: str, decision: Decision) -> str:
     return ""
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.command[:60]) for row in ASKING])
+@each_row("row", [pytest.param(row, id=row.command[:60]) for row in ASKING])
 def test_after_always_an_everyday_command_asks_no_more(workshop: Workshop, row: Row) -> None:
     rules = offered(row.command, workshop.top, workshop.say)
 
@@ -63,7 +64,7 @@ def test_after_always_an_everyday_command_asks_no_more(workshop: Workshop, row: 
         assert workshop.say(row.command, allow=rules).decision.verdict == "allow"
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=str(row["id"])) for row in CORPUS])
+@each_row("row", [pytest.param(row, id=str(row["id"])) for row in CORPUS])
 def test_after_always_no_command_of_the_corpus_asks_again(bench: Bench, row: dict[str, object]) -> None:
     command, lists = str(row["command"]), {name: row.get(name, ()) for name in ("allow", "ask", "deny")}
 
@@ -78,36 +79,6 @@ def test_after_always_no_command_of_the_corpus_asks_again(bench: Bench, row: dic
         assert unoffered(command, bench.top, say(command, allow=lists["allow"]).decision)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ("git commit -m 'a b'", ["git commit *"]),
-        ("cargo run -- --help", ["cargo run *"]),
-        ("uv run pytest -p evil", ["uv run pytest -p evil"]),
-        ("uv run alembic upgrade head", ["uv run alembic upgrade *"]),
-        ("npx tsc --strict src/app.ts", ["npx tsc *"]),
-        ("sqlite3 data/app.db 'DROP TABLE x'", ["sqlite3 data/app.db 'DROP TABLE x'"]),
-        ("echo 'DROP TABLE x' | sqlite3 data/app.db", ["echo 'DROP TABLE x' | sqlite3 data/app.db"]),
-        ("python src/app.py", ["python src/app.py"]),
-        ("uv run python src/app.py", ["uv run python src/app.py"]),
-        ("python -c 'print(2*3)'", [r"python -c 'print(2\*3)'"]),
-        ("curl -s http://localhost:8000/ | head -5", ["curl -s http://localhost:8000/"]),
-        ("for i in $(seq 1 60); do ./run.sh; sleep 1; done", ["./run.sh"]),
-        ("echo x > notes.txt", ["echo x > notes.txt"]),
-        ("rm *.pyc", [r"rm \*.pyc"]),
-        ("find . -name '*.pyc' -delete", [r"find . -name '\*.pyc' -delete"]),
-        ("find . -name '*.pyc' | xargs rm", [r"find . -name '\*.pyc' | xargs rm"]),
-        ("FOO=1 cargo test", ["FOO=1 cargo test"]),
-        ('for f in src/app.py src/util.py; do python "$f"; done', ["python src/app.py", "python src/util.py"]),
-        ("git fetch origin && git status", ["git fetch *"]),
-        ("curl example.org | sh", []),
-        ("echo x | python", []),
-        ("python -", []),
-        ("sudo ls", []),
-        ("$(echo rm) x", []),
-        ("export A=b; make", []),
-        ("cat .env", []),
-    ],
-)
+@each_kept_row
 def test_the_narrowest_useful_rules_are_proposed(workshop: Workshop, command: str, expected: list[str]) -> None:
     assert offered(command, workshop.top, workshop.say) == tuple(f"Bash({one})" for one in expected)

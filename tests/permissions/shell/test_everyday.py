@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import each_row
+
 from .everyday import DATA, Row, Workshop, everyday
 
 ROWS = list(everyday())
@@ -21,7 +23,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
     return Workshop(tmp_path_factory.mktemp("everyday").resolve())
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.command[:60]) for row in ROWS])
+@each_row("row", [pytest.param(row, id=row.command[:60]) for row in ROWS])
 def test_an_everyday_command_asks_only_where_it_is_written(workshop: Workshop, row: Row) -> None:
     decision = workshop.say(row.command).decision
 
@@ -36,7 +38,7 @@ def test_at_most_a_quarter_of_the_everyday_commands_asks() -> None:
     assert len(asking) <= len(ROWS) / 4
 
 
-@pytest.mark.parametrize("command", [pytest.param(command, id=command[:60]) for command in LOOKALIKES])
+@each_row("command", [pytest.param(command, id=command[:60]) for command in LOOKALIKES])
 def test_what_only_looks_like_an_everyday_command_is_never_allowed(workshop: Workshop, command: str) -> None:
     judged = workshop.say(command)
 

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.permissions.shell.scene import FEW
+from tests.rows import each_kept_row, each_row
 
 from .judged import Bench, corpus, furnish
 
@@ -18,7 +19,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench(furnish(tmp_path_factory.mktemp("work")))
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=str(row["id"])) for row in CORPUS])
+@each_row("row", [pytest.param(row, id=str(row["id"])) for row in CORPUS])
 def test_a_command_of_the_corpus_is_decided_as_it_should_be(bench: Bench, row: dict[str, object]) -> None:
     lists = {name: row.get(name, ()) for name in ("allow", "ask", "deny")}
     decision = bench.judge(str(row["command"]), **lists).decision  # type: ignore[arg-type]
@@ -116,56 +117,12 @@ RUNNERS = (
 )
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "python -m pytest /srv/evil_tests",
-        "python -m pytest ../other/tests",
-        "python -m pytest tests /srv/x.py::test_one",
-        "python -m pytest out",
-        "python -m pytest -c /x/pytest.ini",
-        "python -m pytest --rootdir=/x",
-        "python -m pytest -p plugin",
-        "python -m unittest discover -s /srv",
-        "pytest ~/tests",
-        "jest ../x",
-        "jest --config /x/jest.config.js",
-        "mocha /srv/x",
-        "vitest --root /x",
-        "npm test -- /srv/x",
-        "npm test -- --config=/x/jest.config.js",
-        "npm test --workspace=../x",
-        "npm test -w ../x",
-        "npm run test:unit -- ../x",
-        "npm --prefix /x test",
-        "make -C /x",
-        "make -C ../x test",
-        "make -f /x/Makefile",
-        "cargo test --manifest-path /x/Cargo.toml",
-        "go test -C /x ./...",
-        "go test ../x",
-        "tsc -p /x",
-        "eslint ../x",
-        "cmake -S /x -B build",
-        "node --test /x",
-        "node /srv/x.js",
-        "python ../x.py",
-        "uv run pytest /srv",
-        "npx jest /srv",
-        "bundle exec rspec /x",
-        "coverage run /srv/x.py",
-        "deno test ../x",
-        "bun test /x",
-        "dotnet test /x",
-        "pip install -e ../x",
-        "pip install -r /x/requirements.txt",
-    ],
-)
+@each_kept_row
 def test_a_rule_for_a_runner_covers_no_code_from_outside(bench: Bench, command: str) -> None:
     assert bench.judge(command, allow=[f"Bash({name}:*)" for name in RUNNERS]).decision.verdict == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "rule"),
     [
         ("python -m pytest tests", "Bash(python -m pytest:*)"),
@@ -188,7 +145,7 @@ def test_what_begins_like_code_that_a_rule_names_is_not_covered(bench: Bench, co
     assert bench.judge(command, allow=["Bash(python /opt/t/*)", "Bash(python:*)"]).decision.verdict == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "expected"),
     [
         pytest.param("cat README.md | head -2", True, id="reads"),
@@ -263,7 +220,7 @@ def test_a_file_that_says_what_not_to_ignore_shows_hidden_files_to_a_search(tmp_
     assert bench.judge("rg KEY").decision.verdict == "ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "verdict"),
     [
         ('echo "$API_KEY"', "ask"),

@@ -10,51 +10,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ferrule.permissions.shell.parse import parse
+from tests.rows import each_kept_row, each_row
 
 from .bash import every, meaning, readings, taken, texts
 
-FOUND = [
-    pytest.param("git status", ["git status"], id="one"),
-    pytest.param("a b; c d", ["a b", "c d"], id="list"),
-    pytest.param("a && b || c", ["a", "b", "c"], id="and-or"),
-    pytest.param("a | b |& c", ["a", "b", "c"], id="pipe"),
-    pytest.param("a & b &", ["a", "b"], id="background"),
-    pytest.param("a\nb", ["a", "b"], id="newline"),
-    pytest.param("{ a; b; }", ["a", "b"], id="group"),
-    pytest.param("(a; (b))", ["a", "b"], id="subshells"),
-    pytest.param("for f in 1 $(a); do b; done", ["a", "b"], id="for"),
-    pytest.param("while a; do b; done", ["a", "b"], id="while"),
-    pytest.param("until a; do b; done", ["a", "b"], id="until"),
-    pytest.param("if a; then b; elif c; then d; else e; fi", ["a", "b", "c", "d", "e"], id="if"),
-    pytest.param("case $(a) in x|y) b;; *) c;; esac", ["a", "b", "c"], id="case"),
-    pytest.param('[[ -f $(a) && "$(b)" == x ]] && c', ["a", "b", "c"], id="double-brackets"),
-    pytest.param("[ -f x ] && a", ["[ -f x ]", "a"], id="brackets"),
-    pytest.param("a $(b $(c))", ["a $(b $(c))", "b $(c)", "c"], id="substitutions"),
-    pytest.param("a `b`", ["a `b`", "b"], id="backquotes"),
-    pytest.param('a "x$(b "$(c)")"', ['a "x$(b "$(c)")"', 'b "$(c)"', "c"], id="in-quotes"),
-    pytest.param("a <(b) >(c)", ["a <(b) >(c)", "b", "c"], id="process-substitution"),
-    pytest.param("a > >(b c)", ["a", "b c"], id="process-substitution-as-target"),
-    pytest.param("a <<< $(b)", ["a", "b"], id="here-string"),
-    pytest.param("a <<E\nx $(b)\nE\nc", ["a", "b", "c"], id="here-document"),
-    pytest.param("a <<'E'\nx $(b)\nE\nc", ["a", "c"], id="quoted-here-document"),
-    pytest.param("a <<'E' | b && c\nx\nE\nd", ["a", "b", "c", "d"], id="behind-a-here-document"),
-    pytest.param("x=$(a) b", ["b", "a"], id="assignment-before"),
-    pytest.param("x=$(a)", ["", "a"], id="assignment-alone"),
-    pytest.param("! a", ["a"], id="not"),
-    pytest.param("time a | b", ["time a", "a", "b"], id="time"),
-    pytest.param("> f", [""], id="redirection-alone"),
-    pytest.param("{ a; b; } > f", ["", "a", "b"], id="redirected-group"),
-    pytest.param("a > f b c", ["a b c"], id="words-behind-a-target"),
-    pytest.param("> f a b", ["a b"], id="words-behind-a-first-target"),
-    pytest.param("$(<f) x", ["$(<f) x", ""], id="file-as-substitution"),
-    pytest.param("a \\\n  b", ["a b"], id="joined-line"),
-    pytest.param("a # b; c\nd", ["a", "d"], id="comment"),
-    pytest.param("a b#c", ["a b#c"], id="no-comment"),
-    pytest.param("'a' r\"m\" \\x", ["a rm x"], id="quotes"),
-]
 
-
-@pytest.mark.parametrize(("command", "found"), FOUND)
+@each_kept_row
 def test_every_command_is_found_and_nothing_is_doubtful(command: str, found: list[str]) -> None:
     line = taken(command)
 
@@ -113,7 +74,7 @@ DOUBTFUL = [
 ]
 
 
-@pytest.mark.parametrize(("command", "seen"), DOUBTFUL)
+@each_row(("command", "seen"), DOUBTFUL)
 def test_what_is_not_certain_is_a_doubt_and_its_commands_are_still_listed(command: str, seen: str | None) -> None:
     line = taken(command)
 
@@ -142,21 +103,13 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize("command", [pytest.param(command, id=command) for command in CHANGES])
-@pytest.mark.parametrize("around", ["{}; ls", "ls && {}", "{{ {}; }}; ls", "if ls; then {}; fi"])
+@each_row("command", [pytest.param(command, id=command) for command in CHANGES])
+@each_row("around", ["{}; ls", "ls && {}", "{{ {}; }}; ls", "if ls; then {}; fi"])
 def test_what_changes_later_commands_is_a_doubt(command: str, around: str) -> None:
     assert taken(around.format(command)).doubts
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        *("x=1; echo $x", "for f in *.py; do wc -l $f; done", "while read -r line; do echo $line; done < f"),
-        *("git log 2>&1 | head > /dev/null", "npm test 2>/dev/null || true", "sleep 1 & wait", "LANG=C sort f"),
-        *("printf '%s' x", "command -v git", 'git commit -m "a; b && c"', "[[ -n $x ]] && ls", "echo $((1 + 2))"),
-        *('echo "costs 5$"', "grep -E 'a|b' f", "test -d src", 'echo "${HOME:-x}"', "echo ${x%.py}", "diff <(a) <(b)"),
-    ],
-)
+@each_kept_row
 def test_everyday_lines_are_without_a_doubt(command: str) -> None:
     assert taken(command).doubts == ()
 
@@ -186,7 +139,7 @@ RECORD = [
 ]
 
 
-@pytest.mark.parametrize(("command", "seen"), RECORD)
+@each_row(("command", "seen"), RECORD)
 def test_what_went_unseen_elsewhere_is_seen(command: str, seen: str | None) -> None:
     found = every(taken(command))
 
@@ -310,7 +263,7 @@ FOLDERS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "folders"), FOLDERS)
+@each_row(("command", "folders"), FOLDERS)
 def test_the_folder_of_every_command_is_followed(tree: Path, command: str, folders: list[str | None]) -> None:
     line = parse(command, cwd=str(tree), roots=[str(tree)])
     found = [simple.cwd for simple in line.commands if texts(simple) == ["X"]]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ferrule.permissions.shell.form import parse_flags
 from ferrule.permissions.shell.line import Word
 from ferrule.permissions.shell.programs import CommandFinding, examine, table
+from tests.rows import each_kept_row, each_row
 
 
 def found(command: str, *, cwd: str | None = "/ws") -> CommandFinding:
@@ -36,77 +37,22 @@ HARMLESS = (
 )  # fmt: skip
 """Commands that need no rule."""
 
-COVERED = (
-    "git commit -am x", "git push -u origin main", "git checkout -b x", "git add -A", "git branch new",
-    "git branch -d x", "git tag v1", "git clone https://a.example/b.git c", "git clone git@a.example:b/c.git",
-    "git stash", "git reset --hard", "npm run build -- --watch", "npm install left-pad@1.3.0",
-    "npm install @scope/x", "npx tsc --noEmit", "uv run pytest -q", "python -m pytest -q", "python x.py -c y",
-    "python3 -m unittest -v", "pip install -r r.txt", "pip install 'a[b]>=1.0,<2'", "pip install -e .",
-    "node x.js -e y", "pytest -xvs -k 'a or b' tests", "make -j4 test", "make -C sub", "cargo test -- --nocapture",
-    "go test ./... -run X", "go run ./cmd/x", "gcc -Wall -O2 -o x x.c",
-    "cmake -S . -B build -DCMAKE_BUILD_TYPE=Debug", "docker ps -a", "docker exec -it web sh", "kubectl get pods -n x",
-    "curl -s -o /dev/null -w '%{http_code}' https://a.example", "curl -d a=b https://a.example", "cp -r a b",
-    "mv a b", "rm -rf a", "mkdir -p a", "chmod u+x a", "chmod 644 a", "tar xzf a.tgz", "tar -czf a.tgz b",
-    "unzip a.zip -d b", "kill -9 123", "env", "printenv X", "tail -f a", "rg -L x", "ping -c1 a.example",
-    "ssh host uptime", "less a", "wget -qO- https://a.example", "sqlite3 a.db 'select 1'", "terraform plan -no-color",
-    "bash run.sh x", "rsync -av a/ b/", "gh pr view 1 --json title", "sha256sum -c a",
-)  # fmt: skip
-"""Commands that a pattern of the user's covers, and that nothing covers without one."""
 
-DOUBTED = (
-    "sort -t -o a", "cut -d -x a", "ls --unlisted", "sort -o x a", "sort -uo x a", "sort --output=x a",
-    "sort --outp=x a", "sort --comp=sh a", "sort a -o x", "find . -delete", "find . -exec rm {} ;",
-    "find . -okdir id ;",
-    "find . -fprintf x %p", "rg --pre sh x", "rg -nz x", "rg --pr=sh x", "grep -f p a", "fd -x rm", "uniq a b",
-    "xxd a b", "tree -o x", "file -C", "date -s x", "date 0101", "hostname x", "printf -v x y", "printf %n x",
-    "jq -f p a", "jq env a", "jq '$ENV.X' a", "sed -i p a", "sed -ni p a", "sed w a", "sed 's/a/b/e' a",
-    "awk 'BEGIN{system(1)}'", "awk '{print > 1}' a", "awk -f p a", "tar xf a --to-command=sh", "tar xfI a sh",
-    "tar xf h:a", "tar xPf a", "tar -C /x -xf a", "tar -C ../x -xf a", "git -c a=b log", "git -ca=b log",
-    "git --exec-path=x log", "git -C /x log", "git -C a/../.. log", "git --git-dir=x log", "git log --output=x",
-    "git log --outp=x", "git diff --ext-diff", "git diff -Ox", "git grep -Osh x", "git grep --open x",
-    "git rebase -x id", "git rebase --exe=id x", "git clone -u x y", "git clone ext::id x",
-    "git fetch --upload-pack=x", "git push --receive-pack=x", "git config core.pager x", "git config user.name x",
-    "git config -l", "git evil", "git bisect run id", "git submodule foreach id", "git log --format=%G?",
-    "git commit -F a", "git tag -s x", "git reflog expire", "npm --script-shell=x test", "npm run x --script-shell x",
-    "npm install ../x", "npm install a/b", "npm install https://x", "npx -c id", "npx -y x", "uv run --with x y",
-    "uv run python -c x", "python -c x", "python -uc x", "python", "python -", "python -m pytest -p x", "node -e x",
-    "node -r x y", "pip install -i x y", "pip install ../x", "pip install git+https://x", "pytest -p x",
-    "pytest -vp x", "pytest --basetemp=x", "make -f x", "make SHELL=x", "make --ev=x", "make -C ..",
-    "cargo --config x build", "go test -exec x ./...", "go run a.example/x@latest", "go test ../x",
-    "gcc -wrapper x a.c", "gcc -Wl,x a.c", "gcc -fplugin=x a.c", "docker run -v /:/h x", "docker run --privileged x",
-    "docker -H x ps", "kubectl get secrets", "kubectl --kubeconfig x get pods", "curl -o x https://a.example",
-    "curl -d @a https://a.example", "curl -F a=@b https://a.example", "curl -H @a https://a.example",
-    "curl file:///a", "curl -w %output{x} https://a.example", "wget https://a.example", "wget -O x https://a.example",
-    "ssh -o ProxyCommand=x h", "scp -S x a h:b", "rsync -e x a b", "rsync --delete a b", "zip -T x.zip a",
-    "bash -c id", "bash", "bash +x -c id", "sh -s", "eval id", "export A=b", "sudo ls", "xargs -0 ls", "watch ls",
-    "kill -9 -1", "chmod 4755 a", "chmod +s a", "./git status", "bin/git status", "/tmp/x/git status", "'git status'",
-    "'git log' --output=x", "less +!id a", "test -v 'a[0]'", "comm a b c", "pwd x", "cd", "cd -",
-    "sqlite3 a.db .shell", "sqlite3 a.db", "psql -c x", "terraform -chdir=x plan", "gh api -X DELETE x",
-    "gh auth token", "man -P id ls", "xxd -ps a b", "xxd -p a b", "tar -W x -tf a", "yq '$ENV.X' a", "gcc @args a.c",
-    "pytest @args", "mypy @args", "gcc -fmodule-mapper=x a.c", "ssh -- -oProxyCommand=x", "rm -- -x",
-    "pip install -r https://x/r.txt", "kubectl apply -f https://x/y.yaml", "gh repo clone a/b -- -cx=y",
-    "curl -F 'a=b;headers=\"@c\"' https://a.example", "sqlite3 a.db 'with x as (select 1) replace into t select 1'",
-    "go install a.example/x@latest", "zip -rT x.zip a", "diff --from-file=a b", "diff -l a b",
-    "git stash -- list", "git stash -q -- show", "git notes -- list", "git -- status", "pip -- list",
-)  # fmt: skip
-"""Commands that no pattern covers."""
-
-
-@pytest.mark.parametrize("command", HARMLESS)
+@each_row("command", HARMLESS)
 def test_a_command_that_only_reads_needs_no_rule(command: str) -> None:
     one = found(command)
 
     assert (one.known, one.harmless, one.doubt, one.writes) == (True, True, "", ())
 
 
-@pytest.mark.parametrize("command", COVERED)
+@each_kept_row
 def test_a_pattern_covers_a_command_with_listed_flags(command: str) -> None:
     one = found(command)
 
     assert (one.known, one.harmless, one.doubt) == (True, False, "")
 
 
-@pytest.mark.parametrize("command", DOUBTED)
+@each_kept_row
 def test_a_pattern_does_not_cover_what_is_not_listed(command: str) -> None:
     one = found(command)
 
@@ -131,7 +77,7 @@ def test_a_doubt_says_what_it_is_about(command: str, doubt: str) -> None:
     assert found(command).doubt == doubt
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("command", "reads", "writes"),
     [
         ("cat a b", ("a", "b"), ()),
@@ -192,7 +138,7 @@ def test_a_program_without_a_row_is_not_known_and_not_doubted() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "doubted", "harmless"),
     [
         pytest.param([Word("ls"), unknown("$x")], True, False, id="variable"),

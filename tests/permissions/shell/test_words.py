@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.permissions.shell.line import Word, ansi
+from tests.rows import each_kept_row, each_row
 
 from .bash import run, taken
 
@@ -18,88 +19,21 @@ def _word(text: str) -> Word:
     return taken(f"echo {text}").commands[0].words[1]
 
 
-@pytest.mark.parametrize(
-    ("text", "known"),
-    [
-        ("abc", "abc"),
-        ("'a b'", "a b"),
-        ('"a b"', "a b"),
-        ("a\\ b", "a b"),
-        ("a'b'\"c\"d", "abcd"),
-        ("'it'\\''s'", "it's"),
-        ("-de\\lete", "-delete"),
-        ("''", ""),
-        ('"\\$x \\` \\" \\\\ \\n"', '$x ` " \\ \\n'),
-        ("'*' \"?\"", "*"),
-        ("\\*", "*"),
-        ("'{a,b}'", "{a,b}"),
-        ("{}", "{}"),
-        ("{a}", "{a}"),
-        ("HEAD~1", "HEAD~1"),
-        ("HEAD^", "HEAD^"),
-        ("'~/x'", "~/x"),
-        ("a=b", "a=b"),
-        ("a#b", "a#b"),
-        ("~", HOME),
-        ("~/x", f"{HOME}/x"),
-        ("origin:~", "origin:~"),
-        ("$'a\\tb'", "a\tb"),
-        ("$'\\x41\\101\\u0041'", "AAA"),
-        ("2", "2"),
-        ("-5", "-5"),
-        ('"costs 5$"', "costs 5$"),
-        ('"a\\\nb"', "ab"),
-        ("é", "é"),
-        ("%s@{u}", "%s@{u}"),
-    ],
-)
+@each_kept_row
 def test_a_word_is_known_where_nothing_expands(text: str, known: str) -> None:
     word = _word(text)
 
     assert (word.known, word.text, word.single) == (True, known, True)
 
 
-@pytest.mark.parametrize(
-    ("text", "start", "single", "glob"),
-    [
-        ("$x", "", False, False),
-        ('"$x"', "", True, False),
-        ('"$x/y"', "", True, False),
-        ("src/$x", "src/", False, False),
-        ('src/"$x"', "src/", True, False),
-        ('"src/$x"', "src/", True, False),
-        ('"$@"', "", False, False),
-        ('"${x[@]}"', "", False, False),
-        ('"$*"', "", True, False),
-        ("${x}", "", False, False),
-        ("$(a)", "", False, False),
-        ('"$(a)"', "", True, False),
-        ("`a`", "", False, False),
-        ("--x=$(a)", "--x=", False, False),
-        ("<(a)", "/dev/fd/", True, False),
-        ("$((1))", "", True, False),
-        ("*.py", "", False, True),
-        ("src/*.py", "src/", False, True),
-        ("a?", "a", False, True),
-        ("[ab]", "", False, True),
-        ("-delet?", "-delet", False, True),
-        ("$x*", "", False, False),
-        ("{a,b}", "", False, False),
-        ("-{delete,print}", "-", False, False),
-        ("a{1..3}", "a", False, False),
-        ("{$a}", "", False, False),
-        ("~root", "", True, False),
-        ("~+", "", True, False),
-        ("~''", "", True, False),
-        ("''~/x", "", True, False),
-        ("a=~/x", "a=", True, False),
-        ("a=b:~/x", "a=b:", True, False),
-        ("$'\\xff'", "", True, False),
-        ("$'a\\0b'", "", True, False),
-        ("$'\\u00e9'", "", True, False),
-        ("$'\\cA'", "", True, False),
-    ],
-)
+@each_row(("text", "known"), [("~", HOME), ("~/x", f"{HOME}/x")])
+def test_the_home_folder_is_known(text: str, known: str) -> None:
+    word = _word(text)
+
+    assert (word.known, word.text, word.single) == (True, known, True)
+
+
+@each_kept_row
 def test_a_word_that_expands_is_not_known_and_its_beginning_is(
     text: str, start: str, *, single: bool, glob: bool
 ) -> None:
@@ -112,7 +46,7 @@ def test_a_program_in_coded_quotes_is_never_known(command: str) -> None:
     assert not taken(command).commands[0].words[0].known
 
 
-@pytest.mark.parametrize("body", ["\\", "\\0", "\\x00", "\\q", "\\u0080", "\\400", "\\c?", "\\x"])
+@each_row("body", ["\\", "\\0", "\\x00", "\\q", "\\u0080", "\\400", "\\c?", "\\x"])
 def test_codes_that_are_not_plain_characters_are_not_decoded(body: str) -> None:
     assert ansi(body) is None
 

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from tests.models.server import Server, serving
+from tests.rows import each_row
 from tests.serve.proxy.proxied import APIS, LIMIT_SECONDS, ROUTES, TOKEN, Proxied, ask, hosts, proxied, talks
 
 BEARER = ("authorization", f"Bearer {TOKEN}")
@@ -65,7 +66,7 @@ async def post(proxy: Proxied, *headers: tuple[str, str], path: str = "/v1/messa
     return int(answer.split(b" ", 2)[1])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "query", "status"),
     [
         pytest.param([BEARER], "", 200, id="bearer"),
@@ -96,7 +97,7 @@ async def test_the_token_is_taken_wherever_a_client_puts_it(proxy, headers, quer
     assert await post(proxy, here, *headers, query=query) == status
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "status"),
     [
         pytest.param([("host", "localhost:1")], 200, id="localhost"),
@@ -141,7 +142,7 @@ async def test_a_wrong_token_is_told_in_the_clients_form_and_asks_no_host(proxy,
     assert server.asked == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "path", "api", "kind", "names"),
     [
         ("GET", "/v1/messages", "anthropic", "not_found_error", "POST"),
@@ -230,8 +231,8 @@ async def test_a_wrong_field_is_named(proxy, server, api, body, words):
     assert server.asked == []
 
 
-@pytest.mark.parametrize("odd", ["usage please", ["include_usage"], 5, {"include_usage": "yes"}])
-@pytest.mark.parametrize("stream", [False, True])
+@each_row("odd", ["usage please", ["include_usage"], 5, {"include_usage": "yes"}])
+@each_row("stream", [False, True])
 async def test_odd_options_of_a_stream_are_no_bug(proxy, odd, stream):
     response = await proxy.ask("openai-chat", stream=stream, stream_options=odd)
 

@@ -12,6 +12,8 @@ from bench.proxy.stage import Case, Ours, ours, play
 from bench.proxy.talk import APIS, Answer, Call, Words
 from bench.proxy.upstream import Upstream
 
+from tests.rows import each_row
+
 _TABLE = table()
 
 
@@ -58,8 +60,8 @@ _SPOILED = {
 }
 
 
-@pytest.mark.parametrize("spoil", _SPOILED.values(), ids=_SPOILED)
-@pytest.mark.parametrize("api", APIS)
+@each_row("spoil", _SPOILED.values())
+@each_row("api", APIS)
 def test_the_judge_refuses_a_stream_that_breaks_the_laws_of_its_api(
     api: str, spoil: Callable[[list[bytes]], list[bytes]]
 ) -> None:

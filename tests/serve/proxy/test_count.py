@@ -10,6 +10,7 @@ from splintr import Tokenizer
 
 from ferrule.serve.proxy.app import count_here
 from ferrule.wire import anthropic, gemini, openai_chat, openai_responses
+from tests.rows import each_row
 
 _TOKENIZER = Tokenizer.from_pretrained("o200k_base")
 _MOST_OFF = 0.03
@@ -114,9 +115,9 @@ _CONVERSATIONS = {
 }
 
 
-@pytest.mark.parametrize("with_tools", [False, True], ids=["no tools", "tools"])
-@pytest.mark.parametrize("conversation", _CONVERSATIONS.values(), ids=_CONVERSATIONS)
-@pytest.mark.parametrize("count", _COUNTS.values(), ids=_COUNTS)
+@each_row("with_tools", [False, True])
+@each_row("conversation", _CONVERSATIONS.values())
+@each_row("count", _COUNTS.values())
 def test_the_count_is_that_of_the_tokenizer(count: Any, conversation: list[tuple[str, str]], with_tools: bool) -> None:
     tools = _TOOLS if with_tools else []
     assert count(conversation, tools) == pytest.approx(_reference(conversation, tools), rel=_MOST_OFF)

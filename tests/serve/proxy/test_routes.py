@@ -10,6 +10,7 @@ from ferrule.models.catalog import NO_MODEL
 from ferrule.serve.proxy.server import routing_of
 from ferrule.serve.proxy.upstreams import Routes, size
 from ferrule.settings import ModelHost, Models, ProxySettings, Routing, Settings
+from tests.rows import each_row
 
 MODELS = Models(hosts={"mine": ModelHost(url="http://127.0.0.1:1/v1")}, roles={"quick": "ollama:qwen3"})
 RULES = {
@@ -31,7 +32,7 @@ def routes(default: str = "ollama:default", **rules: object) -> Routes:
     return Routes(Routing(**rules), MODELS, chosen, lambda name: name.startswith(KEYED))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "expected"),
     [
         pytest.param("claude-opus-5-5", ("openai:gpt-6-sol", "deepseek:deepseek-chat"), id="its-own-rule"),
@@ -50,7 +51,7 @@ def test_a_rule_names_the_models_in_their_order(asked, expected):
     assert routes(models=RULES).chain(asked) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "expected"),
     [
         ("claude-haiku-5", "small"),
@@ -91,7 +92,7 @@ def test_a_star_comes_after_the_sizes_and_before_the_model_itself():
     assert routes(models={"*": "ollama:all"}).chain("openai:gpt-6") == ("ollama:all",)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "expected"),
     [
         pytest.param("openai:gpt-5.5", "openai:gpt-5.5", id="host-and-model"),

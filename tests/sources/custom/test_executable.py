@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.fifo import Fifo
+from tests.rows import each_row
 from tests.sources.custom.conftest import Calls
 
 from ferrule.core.access import EVERYTHING
@@ -109,7 +110,7 @@ async def test_a_program_that_cannot_be_started_has_no_help(tmp_path: Path):
     assert (await loaded(path)).words == "CLI tool: x"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words", "guidance"),
     [
         pytest.param("---\ndescription: 'It: works'\n---\nbody", "It: works", "body", id="quoted"),

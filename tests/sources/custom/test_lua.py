@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 from tests.sources.custom.conftest import Calls
 
 from ferrule.core.access import EVERYTHING
@@ -49,7 +50,7 @@ async def test_the_declared_of_ah_runs_unchanged_and_keeps_its_state(calls: Call
     assert [await calls.text(made, word=word) for word in "ab"] == [("a 1", False), ("b 2", False)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "warning"),
     [
         pytest.param(b"return {", "failed to load /t.lua: /t.lua:1: ", id="syntax"),

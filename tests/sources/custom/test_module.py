@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 from tests.sources.custom.conftest import Calls
 
 from ferrule.core.access import EVERYTHING, Access
@@ -108,7 +109,7 @@ async def test_a_record_may_say_what_it_touches(calls: Calls):
     assert touched == (Access.read(os.path.join(calls.jail.roots[0].path, "a.txt")),)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "warning"),
     [
         pytest.param("def (", "failed to load /tools/t.py: SyntaxError: invalid syntax (line 1)", id="syntax"),
@@ -210,7 +211,7 @@ def test_a_module_may_make_classes_that_look_for_their_module():
     assert load(source).warnings == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "valid"),
     [
         pytest.param({"name": "n", "description": "d", "input_schema": {}, "execute": print}, True, id="all"),

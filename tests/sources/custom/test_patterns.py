@@ -5,6 +5,7 @@ import os
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.sources import custom
 from ferrule.sources.custom import module
@@ -45,7 +46,7 @@ def _asker():
 ask = _asker()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text", "pattern", "with_"),
     [
         pytest.param("match", "  padded  ", "^%s*(.-)%s*$", None, id="trim"),

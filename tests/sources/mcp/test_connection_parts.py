@@ -10,6 +10,7 @@ import mcp_types as types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.core.services import McpContent
 from ferrule.sources.mcp.connection import Rest, fill_defaults
@@ -57,7 +58,7 @@ def test_junk_without_an_end_is_not_held() -> None:
 SCHEMA = {"type": "object", "properties": {}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entry", "reason"),
     [
         pytest.param({"name": "a", "inputSchema": SCHEMA}, "", id="good"),
@@ -134,7 +135,7 @@ async def test_a_server_rests_longer_the_more_often_it_ends() -> None:
     assert rest.words() == ""  # it had run for long
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("media_type", "data", "words"),
     [
         pytest.param("text/plain", "grüße".encode(), "grüße", id="plain"),

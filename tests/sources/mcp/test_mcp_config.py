@@ -5,6 +5,7 @@ import os
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 
 from ferrule.core.errors import ConfigError
 from ferrule.settings import Mcp, McpServer
@@ -383,7 +384,7 @@ def test_a_list_that_nobody_understands_keeps_every_server_out(places, entries):
     assert "until that is mended" in found.warnings[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         pytest.param("plain", "plain", id="plain"),

@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.sources.mcp import MOST_CHARS, fault, full_names, server_of, short_names
 
@@ -78,9 +79,7 @@ def test_a_tool_cannot_take_the_name_that_another_would_be_given():
     assert len(set(names.values())) == 3
 
 
-@pytest.mark.parametrize(
-    "name", ["", "a b", "a.b", "a__b", "_a", "a_", "gіt", "a" * 41, "a/b", "a\n"], ids=lambda name: repr(name)[:12]
-)
+@each_row("name", ["", "a b", "a.b", "a__b", "_a", "a_", "gіt", "a" * 41, "a/b", "a\n"])
 def test_what_cannot_be_a_server_is_told(name):
     assert fault(name)
 

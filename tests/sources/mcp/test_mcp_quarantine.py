@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 from tests.sources.mcp.pretend import SCHEMA, listing, tool
 
 from ferrule.arguments.schema import Schema
@@ -35,7 +36,7 @@ def chained(length):
     return {"type": "object", "$defs": {**parts, f"d{length}": {}}, "properties": {"a": {"$ref": "#/$defs/d0"}}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "reason"),
     [
         pytest.param([], "its schema is not an object", id="list"),
@@ -72,7 +73,7 @@ def test_a_tool_with_a_bad_schema_is_quarantined_and_the_others_go_on(schema, re
     assert reason in why
 
 
-@pytest.mark.parametrize(
+@each_row(
     "schema",
     [
         pytest.param({"properties": {"a": {"type": "string"}}}, id="no-type"),

@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.sources.toolbox.tool import GENERIC, MOST_CHARS, parse_description, tool_name
 
@@ -45,7 +46,7 @@ def test_descriptions_are_joined_and_blank_lines_ignored():
     assert (found.name, found.words) == ("x", "One.\nTwo: three.")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "kind", "words", "required"),
     [
         pytest.param("p: string what it is", "string", "what it is", True, id="string"),
@@ -80,7 +81,7 @@ def test_a_parameter_of_a_text_is_understood(line, kind, words, required):
     assert schema["additionalProperties"] is False
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("spec", "expected"),
     [
         pytest.param(None, {"type": "string", "description": GENERIC}, id="null"),
@@ -135,7 +136,7 @@ def test_meta_says_which_subagents_may_use_it(meta, types):
     assert parse_description(described(meta=meta)).subagent_types == types
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "reason"),
     [
         pytest.param("", "wrote nothing", id="nothing"),

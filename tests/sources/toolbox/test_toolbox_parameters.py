@@ -5,6 +5,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.core.errors import BadArguments
 from ferrule.sources.toolbox.tool import encode_input
@@ -72,7 +73,7 @@ def test_json_comes_through_as_it_is(values):
     assert json.loads(encode_input(values, "json")) == values
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "expected"),
     [
         pytest.param({}, "\n", id="nothing"),

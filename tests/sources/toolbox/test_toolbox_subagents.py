@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from tests.rows import each_row
 from tests.sources.toolbox.boxes import box, put, session, statuses, toolbox
 
 from ferrule import Engine
@@ -102,7 +103,7 @@ async def test_a_context_without_the_service_is_one_without_a_model():
         await tool.run(tool.args(prompt="x"), cast("Context", Host()))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "tools"),
     [
         pytest.param("", None, id="nothing-is-said"),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.tools.lsp.protocol import Framing, Garbled, frame
+from tests.rows import each_row
 
 MESSAGES = st.lists(st.recursive(st.none() | st.booleans() | st.text(), st.lists, max_leaves=5), max_size=5)
 
@@ -49,7 +50,7 @@ def test_an_empty_message_is_one():
     assert Framing().feed(b"Content-Length: 0\r\n\r\n" + frame(1)) == [b"", b"1"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "says"),
     [
         pytest.param(b"Hello there\n", "no message to its output: Hello there", id="words"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ferrule.tools.lsp.protocol import Framing, Gone, LspPeer, LspResponseError, NoMethod
+from tests.rows import each_row
 
 SECONDS = 60.0
 
@@ -185,7 +186,7 @@ async def test_a_text_that_was_cut_within_a_character_is_mended(body):
     assert other.peer.why == ""
 
 
-@pytest.mark.parametrize("number", [True, "1", 1.0, None, -1, 10**30, [1], 2])
+@each_row("number", [True, "1", 1.0, None, -1, 10**30, [1], 2])
 async def test_only_the_number_of_a_question_is_answered(number):
     other = Other()
     asking = asyncio.create_task(other.peer.ask("m", None, seconds=SECONDS))

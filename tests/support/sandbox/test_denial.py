@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule.sandbox.denial import find_denial
+from tests.rows import each_row
 
 WORKSPACE = "/home/me/project"
 
@@ -125,7 +126,7 @@ DENIALS = [
 ]
 
 
-@pytest.mark.parametrize(("output", "part"), [pytest.param(*row, id=name) for name, *row in DENIALS])
+@each_row(("output", "part"), [pytest.param(*row, id=name) for name, *row in DENIALS])
 def test_a_denial_is_known_by_what_programs_say(output, part):
     sentence = said(f"some progress\n{output}\nmore words\n")
 
@@ -135,12 +136,12 @@ def test_a_denial_is_known_by_what_programs_say(output, part):
     assert "\n" not in sentence
 
 
-@pytest.mark.parametrize("output", [pytest.param(row[1], id=row[0]) for row in DENIALS])
+@each_row("output", [pytest.param(row[1], id=row[0]) for row in DENIALS])
 def test_a_command_that_succeeded_was_not_stopped(output):
     assert said(output, 0) == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     "output",
     [
         pytest.param("", id="nothing"),

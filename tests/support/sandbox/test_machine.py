@@ -16,6 +16,7 @@ from ferrule.sandbox import Profile, Sandbox, Wrapped, bubblewrap, landlock, spa
 from ferrule.sandbox.network import KNOWN_SERVICES, Machine, answer_query
 from ferrule.sandbox.spawner import Spawned
 from ferrule.system.hosts import is_forwarded
+from tests.rows import each_row
 
 LIMIT_SECONDS = 60
 SERVE = """import http.server, os
@@ -167,7 +168,7 @@ async def test_a_port_that_is_taken_outside_is_not_forwarded(session):
         assert "is not free outside" in await session.machine.forward(taken.getsockname()[1])
 
 
-@pytest.mark.parametrize("port", [80, 1023, *sorted(KNOWN_SERVICES)[:4], 5432, 6379, 11434, 2375])
+@each_row("port", [80, 1023, *sorted(KNOWN_SERVICES)[:4], 5432, 6379, 11434, 2375])
 def test_ports_of_known_services_are_not_forwarded_by_themselves(port):
     assert not Machine().forwards_by_itself(port)
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ferrule.sandbox import proxy as module
 from ferrule.sandbox.proxy import SandboxProxy, resolve
 from ferrule.system.hosts import Bad, NetworkEndpoint, entries, leads_inside, target
+from tests.rows import each_row
 
 LIMIT_SECONDS = 30
 
@@ -235,7 +236,7 @@ async def test_a_host_that_cannot_be_resolved_or_reached_is_said():
     assert closed.startswith(b"HTTP/1.1 502 ")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("order", "status"),
     [
         pytest.param(get("/relative"), 400, id="no-host"),
@@ -360,7 +361,7 @@ async def test_the_systems_own_resolver_knows_this_machine():
     assert {ip_address(each).is_loopback for each in found} == {True}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "authority", "covered"),
     [
         ("example.org", "example.org:443", True),
@@ -394,7 +395,7 @@ def test_hosts_are_compared_by_labels(line, authority, covered):
     assert entry.covers(target(authority)) is covered
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "",
@@ -426,7 +427,7 @@ def test_a_list_that_nobody_can_mean_is_an_error(line):
         SandboxProxy([line])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "127.0.0.1",
@@ -470,7 +471,7 @@ def test_addresses_that_lead_inside_are_known(address):
     assert leads_inside(ip_address(address))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "address",
     [
         "169.254.169.254",

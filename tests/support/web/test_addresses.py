@@ -8,6 +8,7 @@ import pytest
 from ferrule.sandbox.web_address import WebError, parse_url
 from ferrule.system.hosts import leads_inside
 from ferrule.tools.web.client import Got, Redirected
+from tests.rows import each_row
 
 from .stubs import PUBLIC, Names, Sites, redirect, stubbed
 
@@ -331,7 +332,7 @@ def test_the_table_is_long_enough():
     assert sum(map(len, (FETCHED, UNREADABLE, INSIDE, NEVER, ANSWERS, CHAINS))) >= 150
 
 
-@pytest.mark.parametrize(("url", "asked"), FETCHED)
+@each_row(("url", "asked"), FETCHED)
 async def test_a_public_page_is_fetched_in_one_spelling(url, asked):
     sites = Sites()
     names = Names({"xn--bcher-kva.example": (PUBLIC,)})
@@ -344,7 +345,7 @@ async def test_a_public_page_is_fetched_in_one_spelling(url, asked):
     judged(sites)
 
 
-@pytest.mark.parametrize("url", rows(UNREADABLE))
+@each_row("url", rows(UNREADABLE))
 async def test_an_address_that_can_be_read_in_two_ways_is_refused(url):
     sites = Sites()
     names = Names()
@@ -357,8 +358,8 @@ async def test_an_address_that_can_be_read_in_two_ways_is_refused(url):
     assert error.message.isprintable()
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("host", rows(INSIDE))
+@each_row("scheme", ["http", "https"])
+@each_row("host", rows(INSIDE))
 async def test_an_address_that_leads_inside_is_refused(host, scheme):
     sites = Sites()
 
@@ -370,7 +371,7 @@ async def test_an_address_that_leads_inside_is_refused(host, scheme):
     assert (f'add "{address}" to web.private_hosts' in error.message) is not bool(leads_inside(address, private=True))
 
 
-@pytest.mark.parametrize("host", rows(NEVER))
+@each_row("host", rows(NEVER))
 async def test_some_addresses_are_refused_even_where_the_user_allows_them(host):
     sites = Sites()
 
@@ -380,7 +381,7 @@ async def test_some_addresses_are_refused_even_where_the_user_allows_them(host):
     assert "web.private_hosts" not in error.message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "private", "entry"),
     [
         pytest.param("http://localhost:8000/", ("localhost",), "localhost:8000", id="another-port"),
@@ -407,7 +408,7 @@ async def test_a_refusal_names_the_entry_that_would_help(url, private, entry):
     assert page.address == url  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "said"),
     [
         pytest.param("http://localhost:99999/", "'localhost:99999' has a port that there is not", id="port"),
@@ -434,7 +435,7 @@ async def test_what_is_wrong_with_an_address_is_said_as_it_is(url, said):
     assert error.message.endswith(said) or "port" in said
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("start", "places", "said"),
     [
         pytest.param(
@@ -477,7 +478,7 @@ async def test_what_is_wrong_with_an_address_is_said_as_it_is(url, said):
         ),
     ],
 )
-@pytest.mark.parametrize("across", [True, False])
+@each_row("across", [True, False])
 async def test_a_failure_behind_a_redirect_says_who_redirected_there(start, places, said, across):
     web = stubbed(Sites(*map(redirect, places)), private_hosts=("localhost:8080",))
 
@@ -500,7 +501,7 @@ async def test_a_long_address_behind_a_redirect_is_cut():
     assert len(error.message) < 600
 
 
-@pytest.mark.parametrize(("found", "code"), rows(ANSWERS))
+@each_row(("found", "code"), rows(ANSWERS))
 async def test_every_address_of_a_name_is_judged(found, code):
     sites = Sites(redirect("/again"))
     names = Names({"some.example": found})
@@ -517,7 +518,7 @@ async def test_every_address_of_a_name_is_judged(found, code):
     judged(sites)
 
 
-@pytest.mark.parametrize(("places", "end"), rows(CHAINS))
+@each_row(("places", "end"), rows(CHAINS))
 async def test_every_hop_is_judged_like_the_first_one(places, end):
     sites = Sites(*map(redirect, places))
     names = Names({"one.intern.example": ("10.0.0.7",)})
@@ -536,7 +537,7 @@ async def test_every_hop_is_judged_like_the_first_one(places, end):
     assert not any("cookie" in one.headers or "referer" in one.headers for one in sites.asked)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "places", "end"),
     [
         pytest.param("http://localhost:8080/", (), "http://localhost:8080/", id="named-with-its-port"),
@@ -583,7 +584,7 @@ async def test_the_users_own_hosts_are_fetched_from_where_they_are_named(url, pl
         assert error.code == end
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "place", "to"),
     [
         pytest.param("https://public.example/", "/b", "https://public.example/b", id="same-host"),

@@ -22,6 +22,7 @@ from ferrule.tools.web import content
 from ferrule.tools.web import content as contents
 from ferrule.tools.web.body import decode_text, detect_kind
 from ferrule.tools.web.content import Converter, Failed, UnreadablePage, Warm
+from tests.rows import each_row
 from tests.support.test_document import written
 from tests.support.test_picture import ATTEMPTED, TRIES, png
 
@@ -91,7 +92,7 @@ async def test_a_main_part_that_is_a_small_part_is_not_taken_for_the_page():
 PDF, PNG, TEXT = written("hello"), png(2, 2), b"one\ntwo\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "media_type", "kind"),
     [
         pytest.param(b"<p>x</p>", "text/html", "page", id="html"),
@@ -130,7 +131,7 @@ def test_what_a_page_is_is_told_by_its_bytes_and_its_server(raw, media_type, kin
     assert detect_kind(raw, media_type) == kind
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "charset", "text"),
     [
         pytest.param("ä".encode(), "", "ä", id="utf-8-untold"),

@@ -12,13 +12,14 @@ from ferrule.sandbox import web_address
 from ferrule.sandbox.web_address import CutOff, Way, WebError
 from ferrule.tools.web import robots
 from ferrule.tools.web.robots import Robots, parse_robots
+from tests.rows import each_row
 
 from .stubs import Names, Sites, page, redirect, stubbed
 
 URL = "https://public.example/a/b"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "path", "is_allowed"),
     [
         pytest.param("", "/a", True, id="empty"),
@@ -144,7 +145,7 @@ async def test_a_name_is_looked_up_once_for_the_file_and_the_page():
     assert names.asked == ["public.example"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "is_allowed"),
     [
         pytest.param(httpx2.Response(404, text=CLOSED), True, id="missing"),

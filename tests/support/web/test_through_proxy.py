@@ -14,6 +14,7 @@ from ferrule.tools.web.client import Allowances, Web
 from ferrule.tools.web.connect import proxy
 from tests.models.certificates import certificate
 from tests.models.server import WAIT_SECONDS, Exchange, Server, serving
+from tests.rows import each_row
 
 from .stubs import Names, Sites, redirect, stubbed
 
@@ -129,7 +130,7 @@ async def test_the_certificate_behind_the_proxy_is_looked_at(tmp_path):
         assert (caught.value.code, site.asked) == ("tls", [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         "127.0.0.1",
@@ -149,7 +150,7 @@ async def test_the_certificate_behind_the_proxy_is_looked_at(tmp_path):
         "wiki",
     ],
 )
-@pytest.mark.parametrize("port", ["", ":8080"])
+@each_row("port", ["", ":8080"])
 async def test_what_is_inside_is_refused_here(host, port):
     async with between() as (web, middle, _):
         with pytest.raises(WebError) as caught:

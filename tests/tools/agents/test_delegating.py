@@ -5,6 +5,7 @@ import json
 
 import pytest
 from tests.crew import Crew, done
+from tests.rows import each_row
 
 from ferrule import Call, Engine, Settings
 from ferrule.core.errors import ToolFailure
@@ -575,7 +576,7 @@ async def test_whoever_gives_a_reader_more_is_told_that_it_no_longer_only_reads(
     assert crew.jobs[0].agent.mode == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "tools"),
     [
         pytest.param((), NOTHING_SAID, id="nothing"),

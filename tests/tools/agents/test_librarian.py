@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 import pytest
+from tests.rows import each_row
 from tests.tools.agents.acting import alone, nobody, opened
 
 from ferrule import Settings
@@ -186,7 +187,7 @@ def test_a_lent_jail_leaves_the_session_s_own_as_it_was(root, library, tmp_path)
     jail.close()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("access", "may"),
     [
         pytest.param(Access.read("/lent/a"), True, id="read"),

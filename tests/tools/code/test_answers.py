@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.core.errors import ToolFailure
 from ferrule.tools.lsp import OutlineRow, answers
@@ -21,7 +22,7 @@ def span(line: int, unit: int = 0, last: int | None = None, end: int = 1) -> dic
 FILE = "file:///a.py"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "expected"),
     [
         pytest.param(None, [], id="nothing"),
@@ -55,8 +56,8 @@ def test_places_are_read_in_every_form(answer, expected):
     assert answers.places(answer) == expected
 
 
-@pytest.mark.parametrize("read", [answers.places, answers.symbols, answers.items, answers.hover])
-@pytest.mark.parametrize("answer", ["text", 5, True])
+@each_row("read", [answers.places, answers.symbols, answers.items, answers.hover])
+@each_row("answer", ["text", 5, True])
 def test_what_is_no_answer_is_a_failure(read, answer):
     with pytest.raises(ToolFailure) as failure:
         read(answer)

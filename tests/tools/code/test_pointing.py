@@ -2,12 +2,13 @@
 
 import pytest
 from hypothesis import given
+from tests.rows import each_row
 from tests.strategies import texts
 
 from ferrule.tools.lsp.answers import nearest, truncate_line, words
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "names"),
     [
         pytest.param("return total([])", ["return", "total"], id="code"),
@@ -24,7 +25,7 @@ def test_these_are_the_names_of_a_line(row, names):
     assert [word.text for word in words(row)] == names
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "at", "name"),
     [
         pytest.param("total(forms)", 0, "total", id="first-character"),

@@ -1,6 +1,7 @@
 """Values that a server may have taken from files which nobody may read are left out of what it says."""
 
 import pytest
+from tests.rows import each_row
 from tests.tools.code.asking import Asking, one_server, path_with_servers
 
 from ferrule.core.errors import ToolFailure
@@ -9,7 +10,7 @@ from ferrule.tools.lsp.answers import without_values
 SOURCE = "mode = 'fast'\nyear = 2026\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "left"),
     [
         pytest.param('```python\nLiteral["TOP SECRET"]\n```', '```python\nLiteral["…"]\n```', id="value"),

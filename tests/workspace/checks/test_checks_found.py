@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
@@ -260,12 +261,12 @@ PROJECTS = {
 }
 
 
-@pytest.mark.parametrize(("files", "expected"), [pytest.param(*case, id=name) for name, case in PROJECTS.items()])
+@each_row(("files", "expected"), [pytest.param(*case, id=name) for name, case in PROJECTS.items()])
 def test_a_project_has_the_checks_that_its_files_speak_of(files, expected, tmp_path):
     assert lines(found(tmp_path, files).checks) == expected
 
 
-@pytest.mark.parametrize("files", [pytest.param(case[0], id=name) for name, case in PROJECTS.items()])
+@each_row("files", [pytest.param(case[0], id=name) for name, case in PROJECTS.items()])
 def test_every_check_says_what_it_needs_and_who_speaks_for_it(files, tmp_path):
     known = found(tmp_path, files)
     checks = [*known.checks, *known.others]
@@ -495,7 +496,7 @@ def test_a_file_that_cannot_be_understood_is_told_and_the_others_count(files, tm
     assert next(iter(files)) in known.warnings[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         pytest.param(text, id=f"{number}")
@@ -532,7 +533,7 @@ NASTY = (
 )
 
 
-@pytest.mark.parametrize("name", NASTY)
+@each_row("name", NASTY)
 def test_what_a_file_names_is_never_part_of_a_command_line(name, tmp_path):
     package = {"name": name, "packageManager": name, "scripts": {name: "x", "test": name, f"lint:{name}": "x"}}
     known = found(

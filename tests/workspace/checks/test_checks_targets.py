@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
@@ -127,7 +128,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("files", "names"), [pytest.param(*case, id=name) for name, case in CASES.items()])
+@each_row(("files", "names"), [pytest.param(*case, id=name) for name, case in CASES.items()])
 def test_what_runs_by_default(files, names, tmp_path):
     known = found(tmp_path, files)
 
@@ -135,7 +136,7 @@ def test_what_runs_by_default(files, names, tmp_path):
     assert known.warnings == ()
 
 
-@pytest.mark.parametrize("files", [pytest.param(case[0], id=name) for name, case in CASES.items()])
+@each_row("files", [pytest.param(case[0], id=name) for name, case in CASES.items()])
 def test_nothing_that_was_found_is_lost(files, tmp_path):
     (tmp_path / "with").mkdir()
     (tmp_path / "without").mkdir()
@@ -164,7 +165,7 @@ def test_this_projects_own_makefile_is_understood():
     assert {"ruff format", "ruff check", "mypy", "lint-imports", "pytest"} <= run
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "word"),
     [
         pytest.param(line, word, id=line)

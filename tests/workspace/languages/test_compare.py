@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.tools.lsp import Problem
 from ferrule.tools.lsp.diagnostics import news
@@ -22,7 +23,7 @@ def new(old: str, now: str) -> list[tuple[int, str]]:
     return [(one.line, one.message) for one in news(errors(old), errors(now), old, now)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "now", "found"),
     [
         pytest.param("a\n!x\n", "a\n!x\n", [], id="nothing-changed"),

@@ -6,6 +6,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.files.text import lines
 from ferrule.tools.lsp.diagnostics import problems
@@ -16,7 +17,7 @@ TEXTS = st.text(alphabet=st.sampled_from("aé漢𝄞\n\r\t "), max_size=40)
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0/"), min_size=1, max_size=12)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "place", "encoding", "expected"),
     [
         pytest.param("abc\ndef", (2, 2), "utf-16", (1, 1), id="plain"),
@@ -39,7 +40,7 @@ def test_a_position_is_written_as_a_server_counts(text, place, encoding, expecte
     assert to_server(text, place[0], place[1], encoding) == {"line": line, "character": character}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "position", "encoding", "expected"),
     [
         pytest.param("abc\ndef", (1, 1), "utf-16", (2, 2), id="plain"),
@@ -82,7 +83,7 @@ def test_a_name_that_is_no_utf_8_has_an_address_too():
     assert path_of(uri(path)) == path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "path"),
     [
         pytest.param("file:///a%20b/c%3A.py", "/a b/c:.py", id="escaped"),

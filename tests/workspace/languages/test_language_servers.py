@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.rows import each_row
 from tests.workspace.languages.servers_world import (
     FAKE,
     Clock,
@@ -45,7 +46,7 @@ def test_the_table_has_at_least_forty_servers_and_each_of_its_rows_is_whole():
         assert os.sep not in row.program
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("file", "names"),
     [
         pytest.param("a.py", ["ty", "basedpyright", "pyright", "pyrefly", "pylsp"], id="python"),

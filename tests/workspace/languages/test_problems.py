@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.rows import each_row
 
 from ferrule.tools.lsp import Problem
 from ferrule.tools.lsp.diagnostics import MOST, MOST_MESSAGE_CHARS, SEVERITIES, problems
@@ -20,7 +21,7 @@ def one(encoding="utf-16", **fields):
     return found
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "expected"),
     [
         pytest.param({}, {"line": 1, "character": 1, "severity": "error", "source": "server"}, id="least"),
@@ -66,7 +67,7 @@ def test_a_lone_cr_is_no_line_of_ours():
     assert (found.line, found.character) == (1, 3)
 
 
-@pytest.mark.parametrize("raw", ["text", None, 7, [], {}, {"message": ""}, {"message": "\x1b[0m"}, {"message": 3.5}])
+@each_row("raw", ["text", None, 7, [], {}, {"message": ""}, {"message": "\x1b[0m"}, {"message": 3.5}])
 def test_what_makes_no_sense_is_left_out(raw):
     assert problems("/a", "", [raw], "utf-8") == ()
 

@@ -1,12 +1,13 @@
 """Values in messages: what an asked file does not have is left out, names and types are not."""
 
 import pytest
+from tests.rows import each_row
 
 from ferrule.tools.lsp.diagnostics import problems
 from ferrule.tools.lsp.documents import without_quoted
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "source", "shown"),
     [
         pytest.param(

@@ -16,6 +16,7 @@ from ferrule.tools.web.client import Allowances, Got, Web
 from ferrule.tools.web.search import APIS, complaint_of, hosts, search
 from ferrule.tools.web.search_api import Domains, SearchBackend, SearchResult, WebQuery, each
 from tests.models.server import Exchange, Server, serving
+from tests.rows import each_row
 
 from .spoken import ALL, BRAVE, EXA, GUIDE, KEY, OTHER, SEARXNG, TAVILY, THIRD, WITH_KEY, Spoken, saying
 
@@ -373,7 +374,7 @@ async def test_a_back_end_that_echoes_the_key_does_not_get_it_into_a_message(web
     assert error.__cause__ is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("backend", "said"),
     [
         pytest.param(SearchBackend("ddgs"), "", id="ddgs"),

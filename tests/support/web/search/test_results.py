@@ -19,13 +19,14 @@ from ferrule.tools.web.search_api import (
     interleave,
     plain,
 )
+from tests.rows import each_row
 
 
 def row(url: object, title: object = "Title", snippet: object = "", published: object = "") -> Row:
     return (title, url, snippet, published)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "url"),
     [
         pytest.param("https://example.org", "https://example.org/", id="no-path"),
@@ -65,7 +66,7 @@ def test_an_address_has_one_spelling_or_is_dropped(written, url):
     assert (found and found[0]) == url
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "read"),
     [
         pytest.param("<strong>py</strong>thon", "python", id="inside-a-word"),
@@ -112,7 +113,7 @@ def test_a_date_is_a_day_where_it_is_understood(written, day):
     assert date(written) == day
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "host", "inside"),
     [
         pytest.param("example.org", "example.org", True, id="the-host"),
