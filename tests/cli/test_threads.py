@@ -321,7 +321,7 @@ def test_a_damaged_store_is_a_warning(store, capsys):
 def test_doctor_says_how_threads_are_kept(store, capsys, monkeypatch):
     run(["doctor"])
     assert re.search(r"ok    threads +2 kept\n", capsys.readouterr().out)
-    monkeypatch.setattr("ferrule.tools.threads.search.has_full_text", lambda: False)
+    monkeypatch.setattr("ferrule.cli.doctor.has_full_text", lambda: False)
     run(["doctor"])
     assert "2 kept; this SQLite has no FTS5" in capsys.readouterr().out
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ferrule import Engine, Settings
-from ferrule.git import UnsafeError, harden
+from ferrule.git.environment import UnsafeError, harden
 from ferrule.permissions import Question
 from ferrule.sandbox import report
 from ferrule.settings import SandboxSettings
@@ -366,7 +366,7 @@ async def test_settings_that_cannot_be_read_in_time_keep_git_from_running(
     folder = tmp_path / "made"
     os.mkfifo(folder / "endless")
     git(folder, "config", "include.path", str(folder / "endless"))
-    monkeypatch.setattr("ferrule.git._SECONDS", 0.2)
+    monkeypatch.setattr("ferrule.git.environment._SECONDS", 0.2)
 
     with pytest.raises(UnsafeError):
         await harden([str(folder)], dict(os.environ))

@@ -271,7 +271,7 @@ async def test_a_host_that_refuses_before_it_has_read_everything_is_heard():
         left.set()
         assert caught.value.kind == "too-long"
         # What was not sent is no beginning of the next question.
-        assert model._line._idle == []
+        assert model.line._idle == []
         listening.close()
 
 

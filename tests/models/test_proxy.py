@@ -7,8 +7,8 @@ from base64 import b64encode
 
 import pytest
 
-from ferrule.models import ModelError
-from ferrule.models.connection import Unreachable, route
+from ferrule.models import ModelError, Unreachable
+from ferrule.models.connection import route
 
 from .certificates import certificate
 from .conftest import KEY, Asker, asking, heard

@@ -196,7 +196,7 @@ def test_what_is_told_is_names_and_nothing_else():
 
 
 def searching(registry):
-    return next(face for face in registry.shown() if face.tool == "tool_search")
+    return next(face for face in registry.visible_faces() if face.tool == "tool_search")
 
 
 def test_without_deferred_tools_there_is_nothing_to_search():

@@ -72,7 +72,7 @@ def test_what_tools_cost_is_known_without_reading_them(chars, deferred):
 @pytest.mark.parametrize(
     "look",
     [
-        pytest.param(lambda registry: registry.shown(), id="what-is-shown"),
+        pytest.param(lambda registry: registry.visible_faces(), id="what-is-shown"),
         pytest.param(lambda registry: registry.deferred, id="what-is-deferred"),
         pytest.param(lambda registry: registry.knows("mcp__x__t"), id="a-name-that-is-not-known"),
         pytest.param(lambda registry: registry.canonical("mcp__x__t"), id="the-tool-behind-such-a-name"),

@@ -94,9 +94,9 @@ async def test_the_number_of_processes_is_limited_or_it_is_said_that_it_is_not()
 async def test_nothing_runs_where_a_limit_cannot_be_set(tmp_path):
     script = (
         "import resource, subprocess, sys\n"
-        "from ferrule.system.environment import ProcessLimits, limited\n"
+        "from ferrule.system.environment import ProcessLimits, apply_limits\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-        "argv = limited(['touch', sys.argv[1]], ProcessLimits(open_files=1 << 40))\n"
+        "argv = apply_limits(['touch', sys.argv[1]], ProcessLimits(open_files=1 << 40))\n"
         "print(subprocess.run(argv, stderr=subprocess.DEVNULL).returncode)\n"
     )
     argv = [sys.executable, "-c", script, str(tmp_path / "made")]

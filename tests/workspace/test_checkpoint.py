@@ -50,11 +50,11 @@ def test_what_a_script_changes_is_put_back_and_can_be_done_again(kept, script):
     before = kept.tree()
     told = kept.run(script)
     after = kept.tree()
-    kept.undo_last()
+    kept.back()
 
     assert told is not None
     assert kept.tree() == before
-    kept.undo_last()  # the undo is an entry too
+    kept.back()  # the undo is an entry too
     assert kept.tree() == after
 
 
@@ -75,7 +75,7 @@ def test_what_others_change_between_commands_is_not_the_commands(kept):
     kept.run("echo x > new")
     (kept.root / "mine").write_text("by hand")
     told = kept.run("rm new mine")
-    kept.undo_last()
+    kept.back()
 
     assert len(told.files) == 2
     assert (kept.root / "mine").read_text() == "by hand"
@@ -128,7 +128,7 @@ def test_bytes_that_git_has_are_pinned_and_survive_the_removal_of_all_objects(ke
     copied = {path.name for path in blobs.rglob("*") if path.is_file()}
     before = kept.tree()
     told = kept.run("rm -rf a.py sub .git/objects; mkdir .git/objects")
-    kept.undo_last()
+    kept.back()
 
     assert fingerprint(b"one\ntwo\n")[2:] not in copied
     assert len(told.files) == 3
@@ -159,7 +159,7 @@ def test_a_folder_that_a_tool_makes_again_is_left_out_whatever_becomes_of_it(kep
     assert told.files == (str(kept.root / "dist/out"), str(kept.root / "package.json"))
     assert kept.run("echo more > dist/out") is None
     (kept.root / "dist/out").write_text("z\n")
-    kept.undo_last()
+    kept.back()
     assert (kept.root / "dist/out").read_text() == "x"
 
 

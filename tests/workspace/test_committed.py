@@ -8,7 +8,7 @@ import pytest
 
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.git.objects import Committed
+from ferrule.git import Committed
 from ferrule.sandbox.hidden import Precious
 
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"

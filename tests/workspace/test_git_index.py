@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.git.objects import read_index
+from ferrule.git import read_index
 
 NAMES = ("a", "a-longer-name/" * 30 + "file", "sub/b", "sub/c", "ü", "with space")
 

@@ -9,7 +9,7 @@ import pytest
 from tests.rows import each_row
 
 from ferrule.files.guard import Guard
-from ferrule.git import harmful_keys, without
+from ferrule.git.environment import harmful_keys, without
 from ferrule.sandbox.tripwire import Tripwire
 
 KEPT = (".mcp.json", ".claude", ".vscode")

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ferrule.dialects import Dialect
     from ferrule.engine.build import EngineOptions
     from ferrule.files.guidance import Guide
+    from ferrule.models.recorder import Tape
     from ferrule.permissions import Asker, Callback
     from ferrule.tools.threads.store import ThreadStore
     from ferrule.wire import Usage
@@ -143,6 +144,7 @@ class Session:
         self._fallback = fallback
         self._limits = limits
         self._record = record
+        self._tape: Tape | None = None
         self._state = os.path.abspath(state) if state is not None else state_folder()
         self._on_event = on_event
         self._engine: dict[str, Any] = {**engine, "tools": (Recall(), *tools)}
@@ -222,9 +224,7 @@ class Session:
             self.why_model = choice.why
             given = load_model(choice.name, settings.models, workspace=os.path.realpath(self._workspace))
         if self._record:
-            from ferrule.models.recorder import Recording  # for whoever records
-
-            given = Recording(given, self._record, workspace=os.path.realpath(self._workspace))
+            given = self._recorded(given)
         self._models[given.name] = given
         return given
 
@@ -252,6 +252,14 @@ class Session:
         """Is it a recorded conversation? It holds the answers of all models that were asked in it."""
         return self.model.name.startswith("scripted:")
 
+    def _recorded(self, model: Model) -> Model:
+        """Return a model whose answers go to the file of the recording; all models of a session write to one tape."""
+        from ferrule.models.recorder import Recording  # for whoever records
+
+        made = Recording(model, self._tape or self._record, workspace=os.path.realpath(self._workspace))
+        self._tape = made.tape
+        return made
+
     def load(self, name: str) -> Model:
         """Another model by its name; it is closed with the session, and recorded where that is."""
         if name not in self._models:
@@ -259,10 +267,7 @@ class Session:
             if hasattr(made, "conversation"):
                 made.conversation = self.engine.session_id
             if self._record:
-                from ferrule.models.recorder import Recording  # for whoever records
-
-                assert isinstance(self.model, Recording)
-                made = Recording(made, self.model.tape)
+                made = self._recorded(made)
             self._models[name] = made
             self._check_price(made)
         return self._models[name]

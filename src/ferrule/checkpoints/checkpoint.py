@@ -43,7 +43,7 @@ from ferrule.files.journal import (
     is_git_data,
 )
 from ferrule.files.ledger import fingerprint
-from ferrule.git.objects import Objects, head_of
+from ferrule.git import Objects, head_of
 from ferrule.system.folder import open_folder
 
 _COUNTED_BYTES = 1 << 18

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ferrule.checkpoints.tree import GIT
 from ferrule.files.journal import Node, NodeChange
-from ferrule.git.objects import GitIndex, read_index
+from ferrule.git import GitIndex, read_index
 
 if TYPE_CHECKING:
     from ferrule.checkpoints.store import ObjectPins

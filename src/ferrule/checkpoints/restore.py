@@ -20,7 +20,7 @@ from ferrule.checkpoints.tree import GIT, KINDS, Unlocked, folder_node, readable
 from ferrule.core.errors import ToolFailure
 from ferrule.files.jail import Jail, JailPath
 from ferrule.files.journal import Journal, Node, NodeChange, is_git_data, temporary_name, unkept
-from ferrule.git.objects import Objects
+from ferrule.git import Objects
 from ferrule.system.folder import Descent, Folder, describe, is_regular, marks, put_marks
 
 ANY_MODE = -1

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from ferrule.checkpoints.blobs import Blobs, BlobStoreError, make_private, private
 from ferrule.checkpoints.tree import FileFingerprint, NodeSnapshot, TreeChange
 from ferrule.files.journal import Node, unkept
-from ferrule.git.objects import Objects, entries
+from ferrule.git import Objects, entries
 from ferrule.system.folder import READ_NO_LINK, Folder, Stamp, is_settled, read_all, share_lock, stamp, try_lock
 
 _LOOSE = re.compile(r"[0-9a-f]{38}|[0-9a-f]{62}")

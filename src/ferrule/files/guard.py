@@ -18,7 +18,7 @@ from typing import Literal
 from ferrule.core.access import within
 from ferrule.core.errors import ToolFailure
 from ferrule.files.jail import Jail
-from ferrule.git.objects import ABSENT, Committed, CommittedFile
+from ferrule.git import ABSENT, Committed, CommittedFile
 from ferrule.system.folder import Stamp, is_settled, read_whole, stamp
 
 _TRAILING = ". \t\n\v\f\r"

@@ -1,451 +1,523 @@
-"""Run git without running what a repository's own settings name, and judge changes of those settings.
+"""Read the objects, the index and the first commit of a git repository without trusting anything else in it.
 
-A user who unpacks an
-archive with a `.git` in it has such settings without having read them. Variables of the environment count more
-than any file of settings, so each program is switched off by name. The names of filters and drivers can be
-anything: git itself is asked for them first, which runs nothing. The user's own settings (`~/.gitconfig`, the
-system's, variables) stay; if a repository has overwritten one, the user's value comes back.
+Its answers are checked against the hash that was asked for.
 
-A setting that is planted between the look and the start is not seen. The sandbox that confines commands covers
-that moment.
+The index is parsed here, without git.
 
-Where git cannot be asked, every change counts as harmful.
+What
+commands add to the index, or commit, is in no such commit. A commit is known by its hash, and everything that is read
+is held against the hash that leads to it, so that nothing which a command plants among the objects, or beside them
+(replacements, grafts, alternates, filters, settings), is believed: to pass for committed, a file has to have the very
+bytes. Whatever goes wrong means: not committed.
 """
 
-import asyncio
+import contextlib
+import errno
+import hashlib
 import os
 import re
-import shlex
+import selectors
+import shutil
+import stat
+import struct
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Literal, NamedTuple, Self
 
-from ferrule.core.errors import ToolFailure
-from ferrule.core.tool import Context
-from ferrule.files.jail import Jail
-from ferrule.system.environment import lies_in, program_on_path
-from ferrule.system.run import pipe
+from ferrule.system.environment import program_on_path
+from ferrule.system.folder import Stamp, is_settled, read_whole, stamp
 
-_SECONDS = 10.0
-_MOST_BYTES = 32 << 20
-_MOST_REPOSITORIES = 500
-_MOST_KEYS = 1000
-"""A variable for each of more would not fit beside a command's arguments."""
-_BLOCK_BYTES = 1 << 20
-_GITLINK = b"\x00\x00\xe0\x00"
-"""The mode of an entry that is another repository. Where these bytes are nowhere in an index it has none."""
-
-_ALWAYS = (
-    ("core.fsmonitor", "false"),
-    ("core.hooksPath", os.devnull),
-    # Git would go into repositories that the history names, and not only those that are found here.
-    ("diff.submodule", "short"),
-    ("status.submoduleSummary", "false"),
-    ("submodule.recurse", "false"),
-    # A folder that looks like a repository is none.
-    ("safe.bareRepository", "explicit"),
-    ("protocol.ext.allow", "never"),
-)
-_VARIABLES = {
-    "GIT_OPTIONAL_LOCKS": "0",
-    # A repository may lack objects and say where to fetch them, and with what.
-    "GIT_ALLOW_PROTOCOL": "none",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-}
-
-_DIFFERS = (
-    "f() {{ if [ $# -lt 7 ]; then printf '* Unmerged path %s\\n' \"$1\"; return 0; fi;"
-    ' printf \'diff --git a/%s b/%s\\n\' "$1" "$1"; {diff} -u -L "a/$1" -L "b/$1" "$2" "$5"; [ $? -lt 2 ]; }}; f'
-)
-_CONVERTS = (
-    'f() {{ if [ ! -s "$1" ] || LC_ALL=C {grep} -qI "" "$1"; then {cat} "$1";'
-    " else printf 'Binary content '; {cksum} < \"$1\"; fi; }}; f"
-)
-"""What stands for a program that cannot be switched off: without a value git only fails."""
-_OFF: Mapping[tuple[str, str], str] = {
-    ("core", "fsmonitor"): "false",
-    ("core", "pager"): "cat",
-    ("core", "sshcommand"): "ssh",
-    ("core", "askpass"): "",
-    ("core", "editor"): "true",
-    ("core", "gitproxy"): "none",
-    ("core", "alternaterefscommand"): "true",
-    ("sequence", "editor"): "true",
-    ("interactive", "difffilter"): "cat",
-    ("credential", "helper"): "",
-    ("log", "showsignature"): "false",
-    ("gpg", "defaultkeycommand"): "",
-    ("diff", "external"): _DIFFERS,
-    ("diff", "command"): _DIFFERS,
-    ("diff", "textconv"): _CONVERTS,
-    ("diff", "cachetextconv"): "false",
-    ("filter", "clean"): "",
-    ("filter", "smudge"): "",
-    ("filter", "process"): "",
-    ("filter", "required"): "false",
-    # `log --diff-merges=remerge` merges.
-    ("merge", "driver"): "{git} merge-file -q %A %O %B",
-}
-"""Section and name of a setting → what git does as if nobody had set it."""
-_NEEDED = ("diff", "grep", "cat", "cksum", "git")
-_QUIETLY = frozenset({"core", "alias", "credential", "sequence", "interactive", "pager"})
-"""Sections whose programs make no difference to what a command that reads tells."""
+MOST_BYTES = 64 << 20
+_SECONDS = 20.0
+_PACK_SECONDS = 120.0
+_HEAD = re.compile(rb"([0-9a-f]+) ([a-z]+) (\d+)")
 
 
-class UnsafeError(Exception):
-    """Git is not to look there, for what its settings would have it do is not known; why, as the end of a sentence."""
+class _Git(NamedTuple):
+    """A running git, and the objects that it reads."""
+
+    objects: str
+    process: "subprocess.Popen[bytes]"
 
 
-class Hardened(NamedTuple):
-    """What to run git with."""
+class Objects:
+    """Reads objects of repositories; a context manager, for it runs git."""
 
-    env: dict[str, str]
-    without: tuple[str, ...] = ()
-    """Settings of the repository that would have made a difference to what git tells."""
+    def __init__(self, outside: Sequence[str] = ()) -> None:
+        """`outside` are folders in which no git is looked for."""
+        self._outside = tuple(outside)
+        self._running: _Git | None = None
+        self._own = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+        if self._own:
+            shutil.rmtree(self._own, ignore_errors=True)
+
+    def read(self, objects: str, name: str, kind: str) -> bytes | None:
+        """The object whose bytes have this name as their hash; None where there is none such, or no git."""
+        found, raw = self.read_any(objects, name, kind)
+        return raw if found else None
+
+    def read_any(self, objects: str, name: str, kind: str = "") -> tuple[str, bytes]:
+        """The same with its kind, whichever that is where none is asked for; no kind where there is none such."""
+        try:
+            if self._running is None or self._running.objects != objects:
+                self._stop()
+                self._running = _Git(objects, self._start(objects, is_long=len(name) > 40))
+            found, raw = _request_object(self._running.process, name, kind)
+        except (OSError, ValueError):
+            self._stop()  # what it may still say belongs to no later question
+            return "", b""
+        return (found, raw) if hash_of(found, raw, is_long=len(name) > 40) == name else ("", b"")
+
+    def pack(self, objects: str, names: Sequence[str]) -> list[str]:
+        """A pack of these objects and its index: files that are there as long as this reader. Raises OSError."""
+        git, environment = self._surroundings(objects, is_long=len(names[0]) > 40)
+        folder = tempfile.mkdtemp(dir=self._own)
+        argv = [git, "pack-objects", "-q", os.path.join(folder, "pack")]
+        text = "".join(f"{name}\n" for name in names).encode()
+        try:
+            subprocess.run(
+                argv, input=text, cwd=self._own, env=environment, capture_output=True, check=True, timeout=_PACK_SECONDS
+            )
+        except subprocess.SubprocessError as error:
+            raise OSError(errno.EIO, "git could not pack objects", objects) from error
+        return [os.path.join(folder, name) for name in sorted(os.listdir(folder), reverse=True)]
+
+    def _start(self, objects: str, *, is_long: bool) -> "subprocess.Popen[bytes]":
+        git, environment = self._surroundings(objects, is_long=is_long)
+        return subprocess.Popen(
+            [git, "cat-file", "--batch"],
+            cwd=self._own,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,
+        )
+
+    def _surroundings(self, objects: str, *, is_long: bool) -> tuple[str, dict[str, str]]:
+        """Git, and the environment in which it sees nothing but these objects. Raises OSError."""
+        git = program_on_path("git", outside=self._outside)
+        if git is None or not os.path.isdir(objects):
+            raise FileNotFoundError(objects)
+        if not self._own:
+            self._own = tempfile.mkdtemp(prefix="ferrule-git-")
+        folder = os.path.join(self._own, "long" if is_long else "short")
+        if not os.path.isdir(folder):
+            _make(folder, is_long=is_long)
+        return git, {
+            "PATH": os.defpath,
+            "HOME": self._own,
+            "LC_ALL": "C",
+            "GIT_DIR": folder,
+            "GIT_OBJECT_DIRECTORY": objects,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_NO_REPLACE_OBJECTS": "1",
+            "GIT_NO_LAZY_FETCH": "1",
+            "GIT_ALLOW_PROTOCOL": "none",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+        }
+
+    def _stop(self) -> None:
+        if self._running is None:
+            return
+        process = self._running.process
+        self._running = None
+        process.kill()
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+        process.wait()
 
 
-class _Repository(NamedTuple):
-    """What git says of one."""
+def hash_of(kind: str, raw: bytes, *, is_long: bool) -> str:
+    """The name that git gives to an object."""
+    whole = f"{kind} {len(raw)}".encode() + b"\0" + raw
+    return (hashlib.sha256 if is_long else hashlib.sha1)(whole, usedforsecurity=False).hexdigest()
+
+
+def entries(raw: bytes, *, is_long: bool) -> Iterator[tuple[bytes, tuple[str, str]]]:
+    """The names in a tree, each with its mode and the object behind it."""
+    at, size = 0, 32 if is_long else 20
+    while at < len(raw):
+        blank, end = raw.find(b" ", at), raw.find(b"\0", at)
+        if not at < blank < end:
+            return
+        yield raw[blank + 1 : end], (raw[at:blank].decode("latin-1"), raw[end + 1 : end + 1 + size].hex())
+        at = end + 1 + size
+
+
+def _make(folder: str, *, is_long: bool) -> None:
+    """An empty repository: what git wants to find before it starts."""
+    for name in ("objects", "refs"):
+        os.makedirs(os.path.join(folder, name))
+    version, more = (1, "[extensions]\n\tobjectFormat = sha256\n") if is_long else (0, "")
+    settings = f"[core]\n\trepositoryformatversion = {version}\n\tbare = true\n{more}"
+    for name, text in (("HEAD", "ref: refs/heads/none\n"), ("config", settings)):
+        with open(os.path.join(folder, name), "w", encoding="ascii") as file:
+            file.write(text)
+
+
+def _request_object(process: "subprocess.Popen[bytes]", name: str, kind: str) -> tuple[str, bytes]:
+    """What git answers about one object: its kind, and its bytes. Raises `OSError` and `ValueError`."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{name}\n".encode())
+    until = time.monotonic() + _SECONDS
+    said, size, found = bytearray(), -1, ""
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while size < 0 or len(said) <= size:
+            if not selector.select(max(0.0, until - time.monotonic())):
+                raise TimeoutError
+            piece = os.read(process.stdout.fileno(), 1 << 16)
+            if not piece:
+                raise BrokenPipeError
+            said += piece
+            if size < 0 and (end := said.find(b"\n")) >= 0:
+                head = _HEAD.fullmatch(bytes(said[:end]))
+                if head is None or head[1] != name.encode() or int(head[3]) > MOST_BYTES:
+                    raise ValueError(f"git has no object {name}")
+                found = head[2].decode()
+                if kind not in ("", found):
+                    raise ValueError(f"git has no {kind} {name}")
+                size = int(head[3])
+                del said[: end + 1]
+    return found, bytes(said[:size])
+
+
+_GIT_INDEX_HEAD = struct.Struct(">4sII")
+_LINK = 0o160000
+_MODE_AT = 24
+_HASH_AT = 40
+_EXTENDED, _LONG_NAME = 0x4000, 0x0FFF
+_STAGE = 0x3000
+
+
+class Staged(NamedTuple):
+    """What the index says of one file."""
+
+    mode: int
+    blob: str
+
+    @property
+    def is_link(self) -> bool:
+        """Does it stand for a commit of another repository?"""
+        return self.mode == _LINK
+
+
+class GitIndex(NamedTuple):
+    """What an index holds."""
+
+    files: dict[bytes, Staged]
+    is_merged: bool = True
+    """Is there one version of each file, as is always so but in the middle of a merge?"""
+    tree: str = ""
+    """The tree that it is of as a whole, where git has written that down."""
+
+
+def read_index(raw: bytes) -> GitIndex | None:
+    """What the bytes of an index say; None where they are of a kind that is not known here."""
+    size = _hash_size(raw)
+    if not size:
+        return None
+    try:
+        return _read(raw[:-size], size)
+    except (struct.error, ValueError, IndexError):
+        return None
+
+
+def _hash_size(raw: bytes) -> int:
+    """How long the hashes are: the last one is of all that stands before it."""
+    for name, size in (("sha1", 20), ("sha256", 32)):
+        if hashlib.new(name, raw[:-size], usedforsecurity=False).digest() == raw[-size:]:
+            return size
+    return 0
+
+
+def _read(raw: bytes, size: int) -> GitIndex:
+    magic, version, count = _GIT_INDEX_HEAD.unpack_from(raw)
+    if magic != b"DIRC" or version not in (2, 3, 4):
+        raise ValueError(magic)
+    files: dict[bytes, Staged] = {}
+    at, name, is_merged = _GIT_INDEX_HEAD.size, b"", True
+    for _ in range(count):
+        (mode,) = struct.unpack_from(">I", raw, at + _MODE_AT)
+        (flags,) = struct.unpack_from(">H", raw, at + _HASH_AT + size)
+        start = at + _HASH_AT + size + (4 if flags & _EXTENDED else 2)
+        if version == 4:
+            stripped, start = _number(raw, start)
+            end = raw.index(b"\0", start)
+            name = name[: len(name) - stripped] + raw[start:end]
+            after = end + 1
+        else:
+            end = raw.index(b"\0", start + (flags & _LONG_NAME))
+            name = raw[start:end]
+            after = at + (end - at + 8) // 8 * 8
+        is_merged = is_merged and not flags & _STAGE
+        files[name] = Staged(mode, raw[at + _HASH_AT : at + _HASH_AT + size].hex())
+        at = after
+    return GitIndex(files, is_merged, _tree(raw, at, size))
+
+
+def _number(raw: bytes, at: int) -> tuple[int, int]:
+    """A number of as many bytes as it needs, and where it ends."""
+    value = raw[at] & 0x7F
+    while raw[at] & 0x80:
+        at += 1
+        value = ((value + 1) << 7) | (raw[at] & 0x7F)
+    return value, at + 1
+
+
+def _tree(raw: bytes, at: int, size: int) -> str:
+    """The tree of all that is staged. Raises ValueError where the index is only a part of another one."""
+    tree = ""
+    while at < len(raw):
+        kind, length = struct.unpack_from(">4sI", raw, at)
+        body = raw[at + 8 : at + 8 + length]
+        if kind[:1].islower():
+            raise ValueError(kind)
+        if kind == b"TREE" and body[:1] == b"\0":
+            counts, _, rest = body[1:].partition(b"\n")
+            tree = rest[:size].hex() if not counts.startswith(b"-") else ""
+        at += 8 + length
+    return tree
+
+
+MOST_FILE_BYTES = 16 << 20
+"""A larger file counts as different from whatever is committed."""
+_MOST_REFS_BYTES = 64 << 20
+_SHORT_BYTES = 1 << 16
+_SHORT_HASH = 40
+_HASH = r"[0-9a-f]{40}(?:[0-9a-f]{24})?"
+_DEEPEST_REF = 5
+_FOLDER = "40000"
+_FILES = {"100644": 0o444, "100755": 0o555, "100664": 0o444}
+"""What is an ordinary file in a tree, and the mode in which it is shown to commands."""
+
+
+class CommittedFile(NamedTuple):
+    """What the commit says about a file on disk."""
+
+    verdict: Literal["equal", "different", "absent"]
+    blob: str = ""
+    """The hash of the committed bytes."""
+    mode: int = 0o444
+    """The mode in which they are to be shown: git looks at who may execute a file."""
+
+
+ABSENT = CommittedFile("absent")
+
+
+class GitRepository(NamedTuple):
+    """A repository as it was found."""
 
     top: str
-    """Empty where there is no work tree."""
-    index_file: str
-    entries: tuple[tuple[str, str, str], ...]
-    """Scope, key and value of all settings, in their order."""
+    """The folder that its work tree begins at."""
+    objects: str = ""
+    commit: str = ""
+    """What HEAD was; empty where that could not be told."""
 
 
-async def harden(
-    folders: Sequence[str],
-    env: Mapping[str, str],
-    *,
-    outside: Sequence[str] = (),
-    more: Sequence[tuple[str, str]] = (),
-) -> Hardened:
-    """The variables with which a git that starts in these folders runs nothing of a repository's choice.
+class Committed:
+    """Remembers the HEADs of repositories, and compares files with what is committed there.
 
-    `env` is what else is in its environment. No program is taken from a folder of `outside`. `more` are settings to
-    add. Raises `UnsafeError`.
+    `begin` notes those of the folders that a session begins with, before it runs anything. Others, which lie inside of
+    these, are noted when they are first asked about, until `seal`: from then on a command may have made, or changed,
+    whatever is new.
     """
-    git = program_on_path("git", outside=outside)
-    if git is None:
-        return Hardened(_variables(env, [*_ALWAYS, *more]))
-    calm = {**env, **_variables(env, [*_ALWAYS, *more])}
-    keys: dict[str, str] = {}
-    without: dict[str, None] = {}
-    left, seen = [os.path.realpath(folder) for folder in folders], set[str]()
-    while left:
-        folder = left.pop()
-        if folder in seen:
-            continue
-        seen.add(folder)
-        if len(seen) > _MOST_REPOSITORIES:
-            raise UnsafeError(f"there are more than {_MOST_REPOSITORIES} repositories in one another")
-        found = await _look(git, folder, calm)
-        if found is None:
-            continue
-        _check_work_tree(found, folder, outside)
-        own, foreign = _split_settings(found.entries)
-        switched = {key: own.get(key, off) for key in foreign if (off := _off(key, outside)) is not None}
-        keys |= switched | _checkers(own, outside)
-        without |= {key: None for key in switched if key.partition(".")[0] not in _QUIETLY}
-        if len(keys) > _MOST_KEYS:
-            raise UnsafeError(f"the settings of the repository name more than {_MOST_KEYS} programs")
-        left += await _inner(git, found, calm)
-    return Hardened(_variables(env, [*_ALWAYS, *keys.items(), *more]), tuple(without))
+
+    def __init__(self) -> None:
+        self._known: dict[str, GitRepository] = {}
+        self._roots: tuple[str, ...] = ()
+        self._is_sealed = False
+        self._trees: dict[tuple[str, str], dict[bytes, tuple[str, str]]] = {}
+        """Objects and tree → what is in it. A hash never means anything else."""
+        self._roots_of: dict[tuple[str, str], str] = {}
+        """Objects and commit → its tree."""
+        self._hashes: dict[tuple[str, bool], tuple[Stamp, str]] = {}
+        """Path, and whether hashes are long → what the file was like, and its hash then."""
+        self._running = threading.local()
+
+    def begin(self, folders: Sequence[str]) -> None:
+        """Note the HEADs of the repositories that these folders belong to."""
+        self._roots = tuple(folders)
+        for folder in folders:
+            self._repository(folder)
+
+    def seal(self, tops: Iterable[str]) -> None:
+        """Commands are about to run: note the HEADs of these repositories too, and of no other from now on."""
+        if not self._is_sealed:
+            for top in tops:
+                self._note(top)
+            self._is_sealed = True
+
+    def states(self, paths: Iterable[str]) -> dict[str, CommittedFile]:
+        """What the commits say about each of these files, by their real paths."""
+        found, wanted = {}, []
+        for path in paths:
+            found[path] = ABSENT
+            if (place := self._place(path)) is not None:
+                wanted.append((path, *place))
+        if wanted:
+            with self.open_objects() as objects:
+                for path, repository, parts in wanted:
+                    mode, name = self._entry(repository, parts, objects)
+                    if mode in _FILES:
+                        found[path] = self._compare_file(path, name, _FILES[mode])
+        return found
+
+    def state(self, path: str) -> CommittedFile:
+        """The same for one file."""
+        return self.states((path,))[path]
+
+    def holds_folder(self, path: str) -> bool:
+        """Is there a folder of this path in the commit?"""
+        if (place := self._place(path)) is None:
+            return False
+        with self.open_objects() as objects:
+            return self._entry(*place, objects)[0] == _FOLDER
+
+    def read_committed(self, path: str, state: CommittedFile) -> bytes | None:
+        """The bytes that are committed for a file; None where they cannot be had."""
+        if (place := self._place(path)) is None or not state.blob:
+            return None
+        with self.open_objects() as objects:
+            return objects.read(place[0].objects, state.blob, "blob")
+
+    @contextlib.contextmanager
+    def open_objects(self) -> Iterator["Objects"]:
+        """Whoever asks about many files has git started once for all of them."""
+        if (running := getattr(self._running, "objects", None)) is not None:
+            yield running
+            return
+        with Objects(outside=self._roots) as objects:
+            self._running.objects = objects
+            try:
+                yield objects
+            finally:
+                self._running.objects = None
+
+    def _place(self, path: str) -> tuple[GitRepository, tuple[bytes, ...]] | None:
+        """The repository of a path, and the names that lead to it from there."""
+        repository = self._repository(os.path.dirname(path))
+        if repository is None or not repository.commit:
+            return None
+        inside = os.path.relpath(path, repository.top)
+        return repository, tuple(os.fsencode(inside).split(os.fsencode(os.sep)))
+
+    def _repository(self, folder: str) -> GitRepository | None:
+        """The innermost repository that a folder belongs to, if its HEAD was noted."""
+        while not os.path.lexists(os.path.join(folder, ".git")):
+            above = os.path.dirname(folder)
+            if above == folder:
+                return None
+            folder = above
+        return self._note(folder)
+
+    def _note(self, top: str) -> GitRepository | None:
+        if top not in self._known and not self._is_sealed:
+            self._known[top] = _find_repository(top)
+        return self._known.get(top)
+
+    def _entry(self, repository: GitRepository, parts: Sequence[bytes], objects: "Objects") -> tuple[str, str]:
+        """The mode and the object that the commit has under a path; empty where it has none."""
+        mode, name = _FOLDER, self._tree_of(repository, objects)
+        for part in parts:
+            if mode != _FOLDER or not name:
+                return "", ""
+            mode, name = self._names(repository, name, objects).get(part, ("", ""))
+        return mode, name
+
+    def _tree_of(self, repository: GitRepository, objects: "Objects") -> str:
+        key = (repository.objects, repository.commit)
+        if key not in self._roots_of:
+            raw = objects.read(*key, "commit")
+            found = re.match(rf"tree ({_HASH})\n".encode(), raw or b"")
+            if found is None:
+                return ""
+            self._roots_of[key] = found[1].decode()
+        return self._roots_of[key]
+
+    def _names(self, repository: GitRepository, tree: str, objects: "Objects") -> dict[bytes, tuple[str, str]]:
+        key = (repository.objects, tree)
+        if key not in self._trees:
+            raw = objects.read(*key, "tree")
+            if raw is None:
+                return {}
+            self._trees[key] = dict(entries(raw, is_long=len(tree) > _SHORT_HASH))
+        return self._trees[key]
+
+    def _compare_file(self, path: str, blob: str, mode: int) -> CommittedFile:
+        key = (path, len(blob) > _SHORT_HASH)
+        try:
+            known = self._hashes.get(key)
+            if known is None or known[0] != stamp(os.lstat(path)):
+                raw, status = read_whole(path, MOST_FILE_BYTES, follow=False)
+                known = (stamp(status), hash_of("blob", raw, is_long=key[1]))
+                self._hashes.pop(key, None)
+                if is_settled(status):
+                    self._hashes[key] = known
+        except OSError:
+            # What cannot be read cannot be compared. A link or a folder in its place is not what was committed.
+            return CommittedFile("different", blob, mode) if _is_file(path) else ABSENT
+        return CommittedFile("equal" if known[1] == blob else "different", blob, mode)
 
 
-async def find_ignored(
-    folder: str, paths: Sequence[str], env: Mapping[str, str], *, outside: Sequence[str] = ()
-) -> set[str]:
-    """Those of some files below a folder that git ignores by the rules of the repository there, which runs nothing."""
-    git = program_on_path("git", outside=outside)
-    if git is None:
-        return set()
-    calm = {**env, **_variables(env, _ALWAYS)}
-    names = b"\0".join(os.fsencode(path) for path in paths)
-    words = ("check-ignore", "--no-index", "--stdin", "-z")
+def _is_file(path: str) -> bool:
     try:
-        said = await pipe([git, *words], names, cwd=folder, env=calm, seconds=_SECONDS, limit_bytes=_MOST_BYTES)
+        return stat.S_ISREG(os.lstat(path).st_mode)
     except OSError:
-        return set()
-    return {os.fsdecode(name) for name in said.stdout.split(b"\0")}
+        return False
 
 
-def top_of(folder: str) -> str:
-    """The folder with the `.git` that git would find from here, or nothing."""
-    while not os.path.lexists(os.path.join(folder, ".git")):
-        if os.path.dirname(folder) == folder:
+def _find_repository(top: str) -> GitRepository:
+    """The repository that begins in a folder, and its HEAD, read without running anything."""
+    folder = os.path.join(top, ".git")
+    try:
+        if os.path.isfile(folder):  # of a work tree or a submodule: it names the folder
+            named = re.fullmatch(r"gitdir: (.+?)\s*", _text(folder, _SHORT_BYTES), re.DOTALL)
+            if named is None:
+                return GitRepository(top)
+            folder = os.path.join(top, named[1])
+        common = folder
+        if os.path.lexists(os.path.join(folder, "commondir")):
+            common = os.path.join(folder, _text(os.path.join(folder, "commondir"), _SHORT_BYTES).strip())
+        return GitRepository(top, os.path.realpath(os.path.join(common, "objects")), head_of(folder, common))
+    except (OSError, ValueError):
+        return GitRepository(top)
+
+
+def head_of(folder: str, common: str) -> str:
+    """The hash that HEAD leads to; empty where it cannot be told."""
+    said = _text(os.path.join(folder, "HEAD"), _SHORT_BYTES).strip()
+    for _ in range(_DEEPEST_REF):
+        if re.fullmatch(_HASH, said):
+            return said
+        name = said.removeprefix("ref:").strip()
+        if name == said or not name.startswith("refs/") or ".." in name or not name.isprintable():
             return ""
-        folder = os.path.dirname(folder)
-    return folder
+        places = [os.path.join(one, name) for one in (folder, common)]
+        loose = next((path for path in places if os.path.isfile(path)), None)
+        if loose is None:
+            packed = _text(os.path.join(common, "packed-refs"), _MOST_REFS_BYTES)
+            found = re.search(rf"(?m)^({_HASH}) {re.escape(name)}$", packed)
+            return found[1] if found else ""
+        said = _text(loose, _SHORT_BYTES).strip()
+    return ""
 
 
-def _variables(env: Mapping[str, str], values: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The settings as variables, after those that the user has there already."""
-    given = env.get("GIT_CONFIG_COUNT", "")
-    first = int(given) if re.fullmatch(r"[0-9]{1,3}", given) else 0
-    if not all(f"GIT_CONFIG_{part}_{number}" in env for number in range(first) for part in ("KEY", "VALUE")):
-        first = 0  # git would refuse to run
-    out = {**_VARIABLES, "GIT_CONFIG_COUNT": str(first + len(values))}
-    for number, (key, value) in enumerate(values, first):
-        out |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return out
-
-
-async def _ask_git(git: str, folder: str, env: Mapping[str, str], *words: str) -> tuple[int, bytes]:
-    try:
-        said = await pipe([git, *words], b"", cwd=folder, env=env, seconds=_SECONDS, limit_bytes=_MOST_BYTES)
-    except OSError as error:
-        raise UnsafeError("git cannot be asked for the settings of the repository") from error
-    if said.stopped:
-        raise UnsafeError("the settings of the repository cannot be read")
-    return said.exit_code, said.stdout
-
-
-async def _look(git: str, folder: str, env: Mapping[str, str]) -> _Repository | None:
-    """What git finds from a folder; None where that is no repository, and nothing of one is obeyed."""
-    if not os.path.isdir(folder):
-        return None
-    (lost, where), (code, said) = await asyncio.gather(
-        _ask_git(git, folder, env, "rev-parse", "--path-format=absolute", "--git-path", "index", "--show-toplevel"),
-        _ask_git(git, folder, env, "config", "--list", "--show-scope", "-z"),
-    )
-    places = os.fsdecode(where).split("\n")[:-1]
-    if not places:
-        return None
-    if code or len(places) > 2 or (not lost and len(places) < 2):
-        raise UnsafeError("the settings of the repository cannot be read")
-    parts = said.decode(errors="surrogateescape").split("\0")
-    entries = tuple(
-        (scope, key, value)
-        for scope, setting in zip(parts[::2], parts[1::2], strict=False)
-        for key, _, value in (setting.partition("\n"),)
-    )
-    # Inside of `.git`, or where there are no files, it tells only the first.
-    return _Repository("" if lost else places[1], places[0], entries)
-
-
-def _check_work_tree(found: _Repository, folder: str, roots: Sequence[str]) -> None:
-    """Settings may say that the files are those of another folder, which would be compared and printed."""
-    is_set = any(key == "core.worktree" and _is_foreign(scope) for scope, key, _ in found.entries)
-    if not is_set or not found.top:
-        return
-    if not lies_in(folder, [found.top]) or (lies_in(folder, roots) and not lies_in(found.top, roots)):
-        raise UnsafeError("the settings of the repository lead to files of another folder (core.worktree)")
-
-
-def _is_foreign(scope: str) -> bool:
-    return scope not in {"system", "global", "command"}
-
-
-def _split_settings(entries: Sequence[tuple[str, str, str]]) -> tuple[dict[str, str], dict[str, None]]:
-    """The user's own settings with their values, and the keys of those that come with the repository."""
-    own = {key: value for scope, key, value in entries if not _is_foreign(scope)}
-    return own, {key: None for scope, key, _ in entries if _is_foreign(scope)}
-
-
-def _checkers(own: Mapping[str, str], outside: Sequence[str]) -> dict[str, str]:
-    """The programs that check signatures: a format among the settings of a repository is enough to have them run."""
-    usual = {"gpg.program": "gpg", "gpg.x509.program": "gpgsm", "gpg.ssh.program": "ssh-keygen"}
-    found = {key: own.get(key) or program_on_path(name, outside=outside) or os.devnull for key, name in usual.items()}
-    return {**found, "gpg.openpgp.program": own.get("gpg.openpgp.program") or found["gpg.program"]}
-
-
-def _off(key: str, outside: Sequence[str]) -> str | None:
-    section, _, rest = key.partition(".")
-    name = rest.rpartition(".")[2]
-    if section == "alias":
-        return ""
-    off = _OFF.get((section, name))
-    if off is None or "{" not in off:
-        return off
-    # The program is the system's: one in the workspace could be anybody's.
-    needed = {one: program_on_path(one, outside=outside) for one in _NEEDED if f"{{{one}}}" in off}
-    if not all(needed.values()):
-        return ""
-    return off.format(**{one: shlex.quote(path or "") for one, path in needed.items()})
-
-
-async def _inner(git: str, found: _Repository, env: Mapping[str, str]) -> list[str]:
-    """The repositories among its files that git goes into by itself."""
-    if not found.top or not await asyncio.to_thread(_may_hold, found.index_file):
-        return []
-    code, said = await _ask_git(git, found.top, env, "ls-files", "--stage", "-z")
-    if code:
-        raise UnsafeError("the index of the repository cannot be read")
-    names = [entry.partition(b"\t")[2] for entry in said.split(b"\0") if entry.startswith(b"160000 ")]
-    paths = [os.path.join(found.top, os.fsdecode(name)) for name in dict.fromkeys(names)]
-    return [path for path in paths if os.path.lexists(os.path.join(path, ".git"))]
-
-
-def _may_hold(index: str) -> bool:
-    """May the index name other repositories? Looking for the bytes is much cheaper than a list of all files."""
-    folder = os.path.dirname(index)
-    try:
-        shared = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("sharedindex.")]
-        return any(_holds(path) for path in (index, *shared) if os.path.lexists(path))
-    except OSError:
-        return True
-
-
-def _holds(path: str) -> bool:
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        before = b""
-        while block := file.read(_BLOCK_BYTES):
-            if _GITLINK in before + block:
-                return True
-            before = block[1 - len(_GITLINK) :]
-    return False
-
-
-_GIT_SETTINGS_SECONDS = 10
-_CALM = ("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "submodule.recurse=false")
-"""What would run something of the repository's choice while git only looks."""
-
-
-def calm_git(*, outside: Sequence[str]) -> list[str] | None:
-    """The words that begin a git that only looks; None where there is none outside of these folders."""
-    git = program_on_path("git", outside=outside)
-    return None if git is None else [git, "--no-optional-locks", *(word for one in _CALM for word in ("-c", one))]
-
-
-def settings_at(folder: str, *, outside: Sequence[str]) -> list[tuple[str, str]]:
-    """Every key with its value, in the order of their weight; sections and names are in small letters."""
-    git = program_on_path("git", outside=outside)
-    if git is None or not os.path.isdir(folder):
-        return []
-    try:
-        ran = subprocess.run(
-            [git, "config", "--list", "-z"],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_GIT_SETTINGS_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    rows = ran.stdout.decode(errors="surrogateescape").split("\0")
-    return [(key, value) for row in rows if row for key, _, value in [row.partition("\n")]]
-
-
-_SHOWN = 5
-
-
-async def git_variables(command: str, cwd: str, ctx: Context, env: Mapping[str, str]) -> dict[str, str]:
-    """What a command line has to find in its environment, beside `env`, for the git in it.
-
-    Nothing where there is none, or where the line was let in for more than reading: what a person or a rule has
-    allowed runs as it does outside. Raises `ToolFailure`.
-    """
-    decided = (one for one in ctx.touches if one.kind == "command" and (one.key, one.folder) == (command, cwd))
-    folders = next((one.git for one in decided), "")
-    return await calm_git_environment(folders.split("\0"), ctx, env) if folders else {}
-
-
-async def calm_git_environment(
-    folders: Sequence[str], ctx: Context, env: Mapping[str, str], more: Sequence[tuple[str, str]] = ()
-) -> dict[str, str]:
-    """The same for a git that starts in these folders, whatever it was let in for; `more` are settings to add."""
-    try:
-        made = await harden(folders, env, outside=[root.path for root in ctx.need(Jail).roots], more=more)
-    except UnsafeError as error:
-        raise ToolFailure(
-            f"Git was not run, for {error}. The user can look at it, or run it outside of Ferrule.",
-            code="unsafe-repository",
-        ) from error
-    if made.without:
-        more_keys = f" and {len(made.without) - _SHOWN} more" * (len(made.without) > _SHOWN)
-        ctx.note(
-            f"Git ran without what the repository's own settings name ({', '.join(made.without[:_SHOWN])}{more_keys}): "
-            "files with filters may seem changed. In the user's ~/.gitconfig they would be obeyed."
-        )
-    return made.env
-
-
-_CONFIG_SECONDS = 10
-_HARMLESS = re.compile(
-    r"""
-    branch\..+\.(?:remote|pushremote|merge|mergeoptions|rebase|description|autosetuprebase)
-    | remote\..+\.(?:url|pushurl|fetch|push|tagopt|mirror|prune|skipdefaultupdate|partialclonefilter|promisor)
-    | remote\.pushdefault
-    | user\.(?:name|email|signingkey|useconfigonly)
-    | submodule\..+\.(?:url|active|branch|shallow)
-    | submodule\.active
-    | core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks|autocrlf|eol
-        |safecrlf|sparsecheckout|sparsecheckoutcone|abbrev|quotepath|compression|longpaths|protectntfs|protecthfs)
-    | extensions\.(?:objectformat|refstorage|partialclone|worktreeconfig|compatobjectformat)
-    | init\.defaultbranch
-    | pull\.(?:rebase|ff) | push\.(?:default|autosetupremote|followtags) | fetch\.(?:prune|parallel)
-    | merge\.(?:ff|conflictstyle) | rebase\.(?:autosquash|autostash) | rerere\.(?:enabled|autoupdate)
-    | color\..+ | advice\..+ | status\..+ | gc\.(?:auto|autodetach) | lfs\.repositoryformatversion
-    """,
-    re.VERBOSE | re.IGNORECASE,
-)
-_RUNS = re.compile(r"(?:^|[^:/]):{2}|^\s*-|[\x00-\x1f\x7f]|^\s*!")
-"""A value that a transport or git would run: `ext::sh -c …`, an option, a command."""
-
-
-def harmful_keys(before: bytes, now: bytes) -> list[str]:
-    """The keys that a change adds or alters and that might run something; `["?"]` where that cannot be told."""
-    old, new = _entries(before), _entries(now)
-    if old is None or new is None:
-        return ["?"]
-    changed = set(new) - set(old)
-    return sorted({key for key, value in changed if not _HARMLESS.fullmatch(key) or _RUNS.search(value)})
-
-
-def without(before: bytes, now: bytes, keys: list[str]) -> bytes:
-    """The new settings with these keys as they were before; the old ones where git cannot do that."""
-    git = program_on_path("git")
-    old = _entries(before)
-    if git is None or old is None or "?" in keys:
-        return before
-    with tempfile.NamedTemporaryFile(prefix="ferrule-", suffix=".config") as file:
-        file.write(now)
-        file.flush()
-        for key in keys:
-            rows = [["--unset-all", key], *(["--add", key, value] for name, value in old if name == key)]
-            for row in rows:
-                if _git(git, file.name, *row) is None:
-                    return before
-        with open(file.name, "rb") as changed:  # git has put another file there
-            kept = changed.read()
-    return kept if not harmful_keys(before, kept) else before
-
-
-def _git(git: str, path: str, *words: str) -> bytes | None:
-    """What `git config` says of one file; None where it fails. It reads no other settings and runs nothing."""
-    try:
-        ran = subprocess.run(
-            [git, "config", "--file", path, *words],
-            cwd=os.sep,
-            env={"PATH": os.defpath, "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "HOME": os.devnull},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_CONFIG_SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired, ValueError):
-        return None
-    return ran.stdout if ran.returncode == 0 else None
-
-
-def _entries(data: bytes) -> set[tuple[str, str]] | None:
-    """All keys with their values, as git reads them; None where it does not."""
-    if not data.strip():
-        return set()
-    git = program_on_path("git")
-    if git is None or b"\0" in data:
-        return None
-    with tempfile.NamedTemporaryFile(prefix="ferrule-", suffix=".config") as file:
-        file.write(data)
-        file.flush()
-        said = _git(git, file.name, "--no-includes", "--list", "-z")
-    if said is None:
-        return None
-    rows = said.decode("utf-8", "surrogateescape").split("\0")
-    return {(key, value) for row in rows if row for key, _, value in [row.partition("\n")]}
+def _text(path: str, most: int) -> str:
+    return read_whole(path, most, follow=True)[0].decode("utf-8", errors="surrogateescape")

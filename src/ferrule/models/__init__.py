@@ -361,3 +361,34 @@ def _key_hint(host: Host, verb: str) -> str:
     if not host.key_env:
         return f"{verb}; set models.hosts.{host.name}.key_env in the settings to the variable that has one"
     return f"{verb} of {host.key_env}; set that variable to a key that is valid for {host.name}"
+
+
+class BrokenConnection(Exception):  # noqa: N818 - it is judged by whoever reads, and never leaves
+    """The line does not stand any more, or what came on it is no HTTP."""
+
+
+class Unreachable(BrokenConnection):
+    """The line never stood."""
+
+    def __init__(
+        self,
+        why: str,
+        *,
+        passing: bool = True,
+        refused: bool = False,
+        nameless: bool = False,
+        has_advice: bool = False,
+    ) -> None:
+        super().__init__(why)
+        self.passing = passing
+        """May another try help?"""
+        self.refused = refused
+        """Is the machine there, and does nobody listen on it?"""
+        self.nameless = nameless
+        """Is there no machine of that name?"""
+        self.has_advice = has_advice
+        """Is it said already what to do?"""
+
+
+class Silent(BrokenConnection):
+    """Nothing came for too long."""

@@ -28,7 +28,7 @@ from urllib.request import getproxies, proxy_bypass
 import h11
 import httpcore2
 
-from ferrule.models import PROXY_ADVICE, clean_text
+from ferrule.models import PROXY_ADVICE, BrokenConnection, Silent, Unreachable, clean_text
 from ferrule.system.hosts import is_forwarded
 
 _HIGH_BYTES = 1 << 18
@@ -42,37 +42,6 @@ forget a line that nobody uses, and then nobody says that it is gone."""
 _ALIVE_TIMES = 4
 _UNHEARD_SECONDS = 90
 """What the other machine has not confirmed for so long has not reached it. Linux only."""
-
-
-class BrokenConnection(Exception):  # noqa: N818 - it is judged by whoever reads, and never leaves
-    """The line does not stand any more, or what came on it is no HTTP."""
-
-
-class Unreachable(BrokenConnection):
-    """The line never stood."""
-
-    def __init__(
-        self,
-        why: str,
-        *,
-        passing: bool = True,
-        refused: bool = False,
-        nameless: bool = False,
-        has_advice: bool = False,
-    ) -> None:
-        super().__init__(why)
-        self.passing = passing
-        """May another try help?"""
-        self.refused = refused
-        """Is the machine there, and does nobody listen on it?"""
-        self.nameless = nameless
-        """Is there no machine of that name?"""
-        self.has_advice = has_advice
-        """Is it said already what to do?"""
-
-
-class Silent(BrokenConnection):
-    """Nothing came for too long."""
 
 
 class Stream(asyncio.Protocol):

@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,10 +18,13 @@ from ferrule.core import __version__
 from ferrule.core.errors import ConfigError, near
 from ferrule.models import (
     LIMIT_BYTES,
+    BrokenConnection,
     Fault,
     ModelError,
     RetryNotice,
+    Silent,
     Trouble,
+    Unreachable,
     classify_failure,
     classify_stream_error,
     clean_text,
@@ -29,11 +32,13 @@ from ferrule.models import (
 )
 from ferrule.models.bodies import SPEECH, Encoder, betas, parse_model_ids
 from ferrule.models.catalog import DEFAULT_OUTPUT, ModelProfile
-from ferrule.models.connection import BrokenConnection, ConnectionPool, HttpResponse, Silent, Unreachable
 from ferrule.models.hosts import Host, is_near
 from ferrule.settings import Models
 from ferrule.wire import AnswerEnd, AnswerStart, Broke, Delta, ModelRequest, WireError
 from ferrule.wire.stream import EventReader, EventTooLongError, ServerSentEvent, load_reader
+
+if TYPE_CHECKING:
+    from ferrule.models.connection import ConnectionPool, HttpResponse
 
 Tap = Callable[[ServerSentEvent], object]
 """Whoever wants the events of an answer as they came."""
@@ -45,7 +50,7 @@ class AnswerReader:
     """One answer as it arrives."""
 
     def __init__(
-        self, incoming: HttpResponse, host: Host, model: str, quiet_seconds: float, tap: Tap | None = None
+        self, incoming: "HttpResponse", host: Host, model: str, quiet_seconds: float, tap: Tap | None = None
     ) -> None:
         self._tap = tap
         self._incoming = incoming
@@ -209,7 +214,7 @@ class HttpModel:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         draw: Callable[[], float] = chance,
         now: Callable[[], float] = time.time,
-        line: ConnectionPool | None = None,
+        line: "ConnectionPool | None" = None,
         switched_on: Sequence[str] = (),
         marks: bool = True,
     ) -> None:
@@ -238,7 +243,7 @@ class HttpModel:
         )
         self._about = about
         self._is_guest = line is not None
-        self._line = line or ConnectionPool(host.url, quiet_seconds=settings.quiet_seconds)
+        self._line = line
         self._encoder = Encoder(host, about, marks=marks)
         self._thoughts = True
         self._sleep = sleep
@@ -254,7 +259,11 @@ class HttpModel:
         return self._host.secrets
 
     @property
-    def line(self) -> ConnectionPool:
+    def line(self) -> "ConnectionPool":
+        if self._line is None:
+            from ferrule.models.connection import ConnectionPool  # loads HTTP, which naming a model does not need
+
+            self._line = ConnectionPool(self._host.url, quiet_seconds=self._settings.quiet_seconds)
         return self._line
 
     @property
@@ -275,7 +284,7 @@ class HttpModel:
             sleep=self._sleep,
             draw=self._draw,
             now=self._now,
-            line=self._line,
+            line=self.line,
             switched_on=switched_on,
             marks=marks,
         )
@@ -283,7 +292,7 @@ class HttpModel:
         return made
 
     async def close(self) -> None:
-        if not self._is_guest:
+        if self._line is not None and not self._is_guest:
             await self._line.close()
 
     async def ask(self, asked: ModelRequest) -> AsyncIterator[Delta | RetryNotice]:
@@ -358,7 +367,7 @@ class HttpModel:
 
     async def _pause(self, fault: Fault, attempt: int) -> float:
         """Seconds before the next try. Raises ModelError where there is to be none."""
-        if self._line.is_closed:
+        if self.line.is_closed:
             raise ModelError(f"{self.name} was closed while it was asked.", "cut") from None
         if fault.unthinkable and self._thoughts:
             self._thoughts = False
@@ -393,7 +402,7 @@ class HttpModel:
             task_tokens=asked.task_tokens or settings.task_tokens,
         )
 
-    async def _open_answer(self, asked: ModelRequest, body: bytes | None) -> HttpResponse:
+    async def _open_answer(self, asked: ModelRequest, body: bytes | None) -> "HttpResponse":
         """The beginning of an answer. Raises Fault."""
         pieces: Sequence[bytes]
         try:
@@ -418,9 +427,9 @@ class HttpModel:
         finally:
             incoming.close()
 
-    async def _send(self, method: str, path: str, pieces: Sequence[bytes] = ()) -> HttpResponse:
+    async def _send(self, method: str, path: str, pieces: Sequence[bytes] = ()) -> "HttpResponse":
         try:
-            return await self._line.send(method, path, self._headers, pieces)
+            return await self.line.send(method, path, self._headers, pieces)
         except Silent:
             raise silent(self._host, self.model, self._settings.quiet_seconds) from None
         except BrokenConnection as error:
@@ -443,9 +452,9 @@ class HttpModel:
     def _is_absent(self, error: Unreachable) -> bool:
         """Was there never anybody? Waiting starts no program on a machine nearby, and mends no name."""
         nobody = (error.refused and is_near(self._machine)) or error.nameless
-        return nobody and not self._line.has_stood
+        return nobody and not self.line.has_stood
 
-    async def _read_fault(self, incoming: HttpResponse) -> Fault:
+    async def _read_fault(self, incoming: "HttpResponse") -> Fault:
         fault = classify_failure(
             incoming.status,
             await self._body(incoming),
@@ -460,13 +469,13 @@ class HttpModel:
             fault.passing = again
         return fault
 
-    async def _not_a_stream(self, incoming: HttpResponse, kind: str) -> Fault:
+    async def _not_a_stream(self, incoming: "HttpResponse", kind: str) -> Fault:
         """A success that is no stream: an error that somebody sent with a wrong status, or a page of a proxy."""
         fault = classify_failure(200, await self._body(incoming), kind, self._host, self.model)
         fault.passing = False
         return fault
 
-    async def _body(self, incoming: HttpResponse) -> bytes:
+    async def _body(self, incoming: "HttpResponse") -> bytes:
         """What a refusal says, if it says so soon: it is not worth more waiting."""
         try:
             async with asyncio.timeout(_REFUSAL_SECONDS):

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 
 from ferrule.core.errors import FerruleError
-from ferrule.system import Threads
 
 if TYPE_CHECKING:
     import sqlite3
 
+    from ferrule.system import Threads
     from ferrule.system.sqlite import Database
 
 
@@ -274,6 +274,8 @@ class Store:
         if self._closed:
             raise StoreError("The store of full outputs is closed.")
         if self._threads is None:
+            from ferrule.system import Threads  # most sessions store nothing
+
             # One thread, because SQLite lets one writer in at a time anyway.
             self._threads = Threads(1)
         return await self._threads.run(self._run_on_database, work, *args)

@@ -33,7 +33,7 @@ from ferrule.core.errors import ConfigError
 from ferrule.core.tool import Preview
 from ferrule.permissions import visible
 from ferrule.permissions.rules import Layer, RuleSet
-from ferrule.settings import SOURCES, Permissions, Source, decode_settings, settings_path
+from ferrule.settings import COMMAND_FOLDERS, SOURCES, Permissions, Source, decode_settings, settings_path
 from ferrule.system.folder import (
     FRESH,
     READ_NO_LINK,
@@ -47,8 +47,6 @@ from ferrule.system.folder import (
     sync,
     write_all,
 )
-from ferrule.tools.skills.text import FOLDERS as COMMANDS
-from ferrule.tools.skills.text import markdown_files
 
 PROJECT_FILES = (
     ".ferrule/settings.toml",
@@ -689,14 +687,16 @@ def code_files(workspace: str) -> list[str]:
             found += [path for path in (os.path.join(folder, "SKILL.md"),) if os.path.lexists(path)]
             for carried in _CARRIED:
                 found += _files(os.path.join(folder, carried))
-    for name in COMMANDS:
+    from ferrule.tools.skills.text import markdown_files  # loads skills, which most sessions have none of
+
+    for name in COMMAND_FOLDERS:
         found += markdown_files(os.path.join(workspace, name))
     return found
 
 
 def is_any(workspace: str) -> bool:
     """Is there anything of the kind at all? Mostly there is not."""
-    folders = (*SERVERS, *TOOLS, *TOOLBOXES, *SKILLS, *COMMANDS)
+    folders = (*SERVERS, *TOOLS, *TOOLBOXES, *SKILLS, *COMMAND_FOLDERS)
     return any(os.path.lexists(os.path.join(workspace, name)) for name in folders)
 
 

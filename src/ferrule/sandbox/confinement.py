@@ -13,7 +13,7 @@ from ferrule.core.tool import Preview
 from ferrule.files.guard import HOME as MASKED
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.git import find_ignored, top_of
+from ferrule.git.environment import find_ignored, top_of
 from ferrule.sandbox import ADDRESS, Profile, Sandbox, Wrapped, choose
 from ferrule.sandbox.denial import find_denial
 from ferrule.sandbox.hidden import Precious, SensitivePaths, find_kept_paths

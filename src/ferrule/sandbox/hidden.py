@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from ferrule.core.access import within
 from ferrule.files.guard import Guard
-from ferrule.git.objects import CommittedFile
+from ferrule.git import CommittedFile
 from ferrule.system.folder import Descent, FolderEntry, Stamp, is_settled, open_folder, stamp
 
 _MOST_BYTES = 1 << 20

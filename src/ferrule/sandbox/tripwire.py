@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from ferrule.core.tool import Preview, Previewed
 from ferrule.files.guard import OWN, Guard
-from ferrule.git import harmful_keys, without
+from ferrule.git.environment import harmful_keys, without
 from ferrule.system.folder import read_whole
 from ferrule.system.inotify import InotifyWatch
 

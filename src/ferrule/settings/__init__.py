@@ -303,6 +303,8 @@ class ProxySettings(Routing, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 Source = Literal["user", "project", "local"]
+COMMAND_FOLDERS = (".claude/commands", ".agents/commands", ".ferrule/commands")
+"""Where files with commands are, in a project and in the home folder; the later one overrides the earlier one."""
 SOURCES: tuple[Source, ...] = ("user", "project", "local")
 """The user's own files, those that come with a project, and those that somebody has beside a project for themselves."""
 

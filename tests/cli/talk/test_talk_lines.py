@@ -366,7 +366,7 @@ def test_what_was_typed_meanwhile_is_queued_until_the_model_hears_it():
 
 def test_what_a_question_has_shown_is_not_shown_again():
     stage = Stage().play(began(), prepared("a", "Edit", path="a", old="x", new="y"))
-    stage.lines.seen("a")
+    stage.lines.mark_seen("a")
 
     stage.play(done("a", "Edit", files=("/w/a",)))
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.git import harden
+from ferrule.git.environment import harden
 from ferrule.permissions.rules import Subject
 from ferrule.permissions.shell.form import Form, parse_flags
 from ferrule.permissions.shell.judge import judge

@@ -118,7 +118,7 @@ async def test_a_file_of_the_workspace_that_the_command_line_names_is_part_of_th
 
     with pytest.raises(ToolFailure, match="has changed since it was approved"):
         await call(brought, "mcp__x__read")
-    assert world.session().known().tools == ()
+    assert world.session().source_tools().tools == ()
     assert world.scripts["x"].calls == []
 
 
@@ -211,14 +211,14 @@ async def test_a_tool_that_changed_is_withheld_until_it_is_approved_again(world,
     assert await call(before, "mcp__x__other")
 
     # It is known from the start the next time, and a yes brings it back.
-    assert names(world.session().known()) == ["mcp__x__other"]
+    assert names(world.session().source_tools()) == ["mcp__x__other"]
     asked = Asked(answer=True)
     found = await world.session(asked).connect(["x"])
     assert names(found) == ["mcp__x__read", "mcp__x__other"]
     assert found.warnings == ()
     assert found.tools[0].words == changed.words
     assert "The tool read has CHANGED" in asked.questions[0].text
-    assert names(world.session().known()) == ["mcp__x__read", "mcp__x__other"]
+    assert names(world.session().source_tools()) == ["mcp__x__read", "mcp__x__other"]
 
 
 async def test_a_question_shows_old_and_new_words(world):
@@ -254,7 +254,7 @@ async def test_a_tool_that_goes_and_comes_back_is_the_same_one_only_if_it_reads_
 
     script.says = listing(tool("other"))
     assert names(await world.session().connect(["x"])) == ["mcp__x__other"]
-    assert names(world.session().known()) == ["mcp__x__other"]
+    assert names(world.session().source_tools()) == ["mcp__x__other"]
 
     script.says = listing(tool("read", "Evil."), tool("other"))
     assert names(await world.session().connect(["x"])) == ["mcp__x__other"]
@@ -309,7 +309,7 @@ async def test_the_oldest_pins_go_before_there_are_too_many(world):
         await world.session().connect()
 
     assert (world.state / "mcp" / "pins.json").stat().st_size < 2 << 20
-    assert len(world.session().known().tools) == 900
+    assert len(world.session().source_tools().tools) == 900
     world.user_servers(s0={"command": "c"})
     assert world.session().find_unlisted() == ("s0",)
 
@@ -347,7 +347,7 @@ async def test_what_is_forgotten_has_to_be_approved_again(world):
     servers.forget("x")
 
     assert [one.state for one in world.session().states()] == ["new"]
-    assert world.session().known().tools == ()
+    assert world.session().source_tools().tools == ()
 
 
 async def test_an_approval_elsewhere_counts_at_once(world):
@@ -378,7 +378,7 @@ async def test_damaged_pins_approve_nothing(world, damage):
     await world.session(Asked(answer=True)).connect()
     (world.state / "mcp" / "pins.json").write_text(damage)
 
-    assert world.session().known().tools == ()
+    assert world.session().source_tools().tools == ()
 
 
 async def test_a_kept_list_that_somebody_changed_is_not_shown(world):
@@ -388,7 +388,7 @@ async def test_a_kept_list_that_somebody_changed_is_not_shown(world):
     (path,) = folder.glob("*.json")
     path.write_text(path.read_text().replace("Reads a file.", "Evil words."))
 
-    (found,) = world.session().known().tools
+    (found,) = world.session().source_tools().tools
 
     assert "Evil" not in found.words
     assert found.schema == {"type": "object"}
@@ -403,4 +403,4 @@ async def test_a_lost_list_is_asked_for_again(world):
     assert servers.source_tools().tools == ()
     assert servers.find_unlisted() == ("x",)
     assert names(await servers.connect()) == ["mcp__x__read"]
-    assert names(world.session().known()) == ["mcp__x__read"]
+    assert names(world.session().source_tools()) == ["mcp__x__read"]

@@ -56,7 +56,7 @@ async def test_a_server_is_listed_called_and_known_the_next_time(session):
     answer = await named(brought, "mcp__good__echo").run({"text": "hello"}, Told())
 
     assert answer.parts == ("hello",)
-    assert [tool.name for tool in session("good").known().tools] == [tool.name for tool in brought.tools]
+    assert [tool.name for tool in session("good").source_tools().tools] == [tool.name for tool in brought.tools]
     assert session("good").find_unlisted() == ()
 
 

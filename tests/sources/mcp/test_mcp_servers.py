@@ -33,7 +33,7 @@ async def test_a_later_session_knows_the_tools_and_starts_nothing(world):
     await world.session().connect()
     starts = [len(script.starts) for script in world.scripts.values()]
 
-    found = world.session().known()
+    found = world.session().source_tools()
 
     assert [(one.name[:12], one.short[:12], one.origin, one.exposure, one.source) for one in found.tools] == [
         ("mcp__x__read", "read", "x", None, "mcp"),
@@ -49,11 +49,11 @@ def test_knowing_servers_loads_neither_the_package_nor_a_validator(tmp_path):
     program = f"""
 import json, os, sys
 from ferrule.settings import Mcp
-from ferrule.sources.mcp.config import configured
+from ferrule.sources.mcp.config import read_servers
 from ferrule.sources.mcp.connection import Opening
 from ferrule.sources.mcp.servers import Servers
 given = [json.dumps({{"x": {{"command": "c"}}}})]
-found = configured({str(tmp_path)!r}, Mcp(), given=given, user_folder={str(tmp_path)!r})
+found = read_servers({str(tmp_path)!r}, Mcp(), given=given, user_folder={str(tmp_path)!r})
 servers = Servers(found, state_folder={str(tmp_path / "s")!r}, workspace={str(tmp_path)!r}, opening=Opening({{}}))
 assert servers.source_tools().warnings == (), servers.source_tools()
 assert servers.find_unlisted() == ("x",)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ferrule import sandbox as variables
-from ferrule.models.connection import Unreachable, open_stream
+from ferrule.models import Unreachable
+from ferrule.models.connection import open_stream
 from ferrule.sandbox import Profile, Sandbox, Wrapped, bubblewrap, landlock, spawner
 from ferrule.sandbox.network import KNOWN_SERVICES, Machine, answer_query
 from ferrule.sandbox.spawner import Spawned

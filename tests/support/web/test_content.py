@@ -480,7 +480,7 @@ def turned(page, address, form):
     try: found["next page"] = "came" if os.read(0, 1) else ""
     except OSError: found["next page"] = "denied"
     return json.dumps(found), False
-inside["turned"] = turned
+inside["convert_page"] = turned
 inside["main"]()
 """
 

@@ -292,7 +292,7 @@ class Broken(Writer):
         raise OSError(28, "No space left on device", targets[0].place.path)
 
 
-@pytest.mark.parametrize("stage", ["begin", "changed", "commit", "write"])
+@pytest.mark.parametrize("stage", ["begin", "find_changed", "commit", "write"])
 async def test_a_failure_at_any_stage_leaves_everything_as_it_was(root, state, stage, monkeypatch):
     def fail(*_, **__):
         raise ToolFailure(f"{stage} failed.", code="injected")
@@ -330,7 +330,7 @@ async def test_cancelling_at_any_moment_writes_all_or_nothing_and_leaves_no_draf
 
 
 @pytest.mark.parametrize(
-    ("step", "is_written"), [("begin", False), ("changed", True), ("commit", True), ("close", True)]
+    ("step", "is_written"), [("begin", False), ("find_changed", True), ("commit", True), ("close", True)]
 )
 async def test_cancelling_inside_of_a_step_is_all_or_nothing_and_is_told(root, state, step, is_written, monkeypatch):
     engine, _ = opened(root, rename, state=state)

@@ -22,12 +22,11 @@ from ferrule.core.call import Call, Done
 from ferrule.core.errors import ConfigError, FerruleError, ToolFailure
 from ferrule.core.services import Bringing
 from ferrule.models import ModelError
-from ferrule.settings import settings_path
+from ferrule.settings import COMMAND_FOLDERS, settings_path
 from ferrule.tools import READ, SHELL
 from ferrule.tools.skills import Parameter
 from ferrule.tools.skills import clean_line as skills_shown
 from ferrule.tools.skills.text import (
-    FOLDERS,
     MOST_COMMANDS,
     CommandFile,
     Unquotable,
@@ -53,7 +52,7 @@ def files(chat: "Chat") -> dict[str, CommandFile]:
     engine = chat.session.engine
     home = os.path.expanduser("~")
     folders = [
-        *(os.path.join(home, name) for name in FOLDERS),
+        *(os.path.join(home, name) for name in COMMAND_FOLDERS),
         os.path.join(os.path.dirname(settings_path()), "commands"),
     ]
     own = engine.jail.folder
@@ -68,7 +67,7 @@ def find_untrusted(chat: "Chat", name: str) -> str:
     engine = chat.session.engine
     if "project" not in engine.settings.sources:
         return ""
-    for folder in FOLDERS:
+    for folder in COMMAND_FOLDERS:
         inside = os.path.join(engine.jail.folder, folder)
         for file in markdown_files(inside):
             if command_name(file, inside) == name and file not in engine.sources.project_code:

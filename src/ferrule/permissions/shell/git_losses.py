@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ferrule.git import calm_git, settings_at, top_of
+from ferrule.git.environment import calm_git, settings_at, top_of
 from ferrule.permissions.shell.line import Word
 from ferrule.permissions.shell.programs import table
 from ferrule.permissions.shell.unkept import Unkept, deletes, fits_ignored, spellings, too_large

@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ferrule.git import top_of
+from ferrule.git.environment import top_of
 from ferrule.permissions.shell.cover import CommandPart, loose, parts, quote_command
 from ferrule.permissions.shell.find_losses import (
     IN_PLACE,

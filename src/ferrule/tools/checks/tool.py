@@ -19,7 +19,7 @@ from ferrule.core.services import Job, Subagent, subagents
 from ferrule.core.tool import RUNS, Args, Context, Tool
 from ferrule.files.guard import Guard
 from ferrule.files.jail import Jail
-from ferrule.git import calm_git_environment, top_of
+from ferrule.git.environment import calm_git_environment, top_of
 from ferrule.settings import Settings
 from ferrule.system import Threads
 from ferrule.system.environment import quiet_environment

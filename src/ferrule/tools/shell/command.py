@@ -21,7 +21,7 @@ from ferrule.core.content import CommandResult
 from ferrule.core.errors import ToolFailure
 from ferrule.core.tool import Context
 from ferrule.files.jail import Jail
-from ferrule.git import git_variables
+from ferrule.git.environment import git_variables
 from ferrule.sandbox import Wrapped, do_nothing
 from ferrule.sandbox.confinement import Confinement
 from ferrule.settings import Settings

@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from ferrule.files.frontmatter import front_matter
+from ferrule.settings import COMMAND_FOLDERS
 from ferrule.tools.skills import Parameter, clean_line, rules
 
 MOST_COMMANDS = 20
@@ -185,8 +186,6 @@ def prompt_arguments(arguments: str, parameters: Sequence[Parameter]) -> dict[st
     return given
 
 
-FOLDERS = (".claude/commands", ".agents/commands", ".ferrule/commands")
-"""In a project and in the home folder; the later one overrides the earlier one."""
 _MOST_FILES = 256
 _MOST_DEPTH = 4
 _FILE_BYTES = 1 << 18
@@ -234,7 +233,7 @@ def command_files(workspace: str, trusted: Mapping[str, bytes], folders: Sequenc
         for file in markdown_files(folder):
             if (raw := _read(file)) is not None:
                 _take(found, raw, folder, "user", file)
-    for name in FOLDERS:
+    for name in COMMAND_FOLDERS:
         folder = os.path.join(workspace, name)
         for file, raw in sorted(trusted.items()):
             if file.startswith(folder + os.sep):

@@ -12,10 +12,10 @@ Only a few fetches run at once, fewer for one host, and equal requests share one
 import asyncio
 import contextlib
 import re
+import socket
 import threading
 from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterator, Sequence
-from socket import SOCK_STREAM, gaierror, getaddrinfo
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -105,7 +105,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 def explain_unreachable(error: BaseException) -> str:
     """Why no connection came about."""
     every = list(causes(error))
-    if any(isinstance(one, gaierror) for one in every):
+    if any(isinstance(one, socket.gaierror) for one in every):
         return "there is no such host"
     if any(isinstance(one, ConnectionRefusedError) for one in every):
         return "connection refused"
@@ -136,7 +136,7 @@ async def resolve_host(host: str, port: int) -> Sequence[str]:
 
     def work() -> Sequence[str]:
         try:
-            return [str(each[4][0]) for each in getaddrinfo(host, port, type=SOCK_STREAM)]
+            return [str(each[4][0]) for each in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
         finally:
             _places.release()
 

@@ -131,7 +131,7 @@ async def test_the_proxy_of_the_settings_goes_before_that_of_the_environment(pla
 
 def test_a_package_that_is_missing_shows_beforehand(monkeypatch):
     assert search.complaint() == ""
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("ferrule.tools.web.search.find_spec", lambda name: None)
     assert "pip install 'ferrule[web]'" in search.complaint()
 
 
@@ -213,12 +213,13 @@ async def test_whatever_it_gives_is_a_result_or_a_failure(monkeypatch, given):
 
 PROGRAM = """
 import asyncio, sys
-from ferrule.tools.web import backends as ddgs
+from ferrule.tools.web import search as ddgs
 from ferrule.tools.web.search_api import SearchBackend
 from ferrule.tools.web.search_api import WebQuery
 
 async def main():
-    task = asyncio.create_task(ddgs.searched(SearchBackend("ddgs", proxy=sys.argv[1], seconds=1.5), WebQuery("x", 8)))
+    backend = SearchBackend("ddgs", proxy=sys.argv[1], seconds=1.5)
+    task = asyncio.create_task(ddgs.search_ddgs(backend, WebQuery("x", 8)))
     await asyncio.to_thread(sys.stdin.readline)
     task.cancel()
     print("ended")
