@@ -26,6 +26,12 @@ _TOOL = re.compile(r"_?(?:\w+_)?tools?|canonical|_?TOOLS?|_?\w+_TOOLS?")
 _TAKES_TOOL = {"face_of", "facts_of", "canonical"}
 """Functions that are given one."""
 _MODES = set(get_args(Mode))
+_PARTICIPLE = re.compile(
+    r"_*([a-z]+ed|said|told|found|meant|kept|held|known|given|taken|made|seen|heard|shown|written|spoken|done|sent|built|lost|met"
+    r"|chosen|drawn|hidden|torn|begun|broken|gone|thought|caught|sought|fed|worn|grown|bought|brought)(_|$)"
+)
+_VERBS = {"need", "feed", "embed", "succeed", "exceed", "proceed", "sed"}
+"""Words that only end as participles do."""
 _NOUNS = {"string", "setting", "ring", "encoding"}
 """Words in -ing that name a thing."""
 
@@ -44,6 +50,7 @@ class Shape(NamedTuple):
 
     imports: tuple[Import, ...]
     classes: tuple[str, ...]
+    functions: tuple[str, ...]
     texts: frozenset[str]
     """Every text in it."""
     nested: int
@@ -57,12 +64,15 @@ def shape(path: Path) -> Shape:
     """Read a file once for all laws."""
     parsed = tree(path)
     classes: list[str] = []
+    functions: list[str] = []
     texts: set[str] = set()
     nested = multiplied = 0
     for node in ast.walk(parsed):
         match node:
             case ast.ClassDef(name=name):
                 classes.append(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                functions.append(name)
             case ast.Constant(value=str() as text):
                 texts.add(text)
             case ast.IfExp():
@@ -71,7 +81,7 @@ def shape(path: Path) -> Shape:
                 sides = (node.left, node.right)
                 multiplied += any(map(_is_text, sides)) and any(map(_is_condition, sides))
     found = tuple(_imports(dotted(path), parsed, inside=False))
-    return Shape(found, tuple(classes), frozenset(texts), nested, multiplied)
+    return Shape(found, tuple(classes), tuple(functions), frozenset(texts), nested, multiplied)
 
 
 @cache
@@ -154,6 +164,19 @@ def test_a_module_is_named_by_a_noun():
     gerunds = {name for name in plain() if _GERUND.fullmatch(base(name)) and base(name) not in _NOUNS}
 
     assert gerunds == set(house()["gerunds"])
+
+
+def test_a_function_is_named_by_a_verb_or_a_noun():
+    participles = {
+        name: sorted({one for one in shape(path).functions if _PARTICIPLE.match(one) and _first(one) not in _VERBS})
+        for name, path in names().items()
+    }
+
+    assert {name: found for name, found in participles.items() if found} == house()["participles"]
+
+
+def _first(name: str) -> str:
+    return name.strip("_").partition("_")[0]
 
 
 def test_two_modules_share_a_name_only_in_parallel_sets():

@@ -21,7 +21,6 @@ from ferrule.system import Threads
 from ferrule.system.environment import Variables, quiet_environment
 from ferrule.system.tree import Roster
 from ferrule.tools import CHECK, DELEGATE, EXIT_PLAN, READ_RESOURCE
-from ferrule.tools.skills import Skills
 
 if TYPE_CHECKING:
     from ferrule.core.tool import Face
@@ -308,15 +307,10 @@ class Companions:
         await self.gathering.connect()
 
     def _make_bringing(self) -> object:
-        from ferrule.sources.load import Carried  # for sessions with skills
-
-        return Carried(self.gathering)
+        return self.gathering.make_bringing()
 
     def _make_offered(self) -> object:
-        """The servers; where there are none, whoever asks is told so."""
-        from ferrule.sources.load import Unserved  # for whoever asks for resources
-
-        return self.gathering.servers or Unserved()
+        return self.gathering.make_offered()
 
     def _make_subagents(self) -> object:
 
@@ -457,4 +451,6 @@ class Companions:
             from ferrule.tools.agents import AgentFiles, AgentKinds
 
             agents = AgentKinds(services[AgentFiles]).catalog_text()
+        from ferrule.tools.skills import Skills  # a call without a model needs none
+
         return "\n\n".join(part for part in (tools, servers, services[Skills].catalog_text(), agents) if part)

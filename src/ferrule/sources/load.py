@@ -339,6 +339,14 @@ class SourceLoader:
         finally:
             self._counts_prompts = True
 
+    def make_bringing(self) -> "Carried":
+        """Return what skills may bring along."""
+        return Carried(self)
+
+    def make_offered(self) -> "Servers | Unserved":
+        """Return the servers or, if there are none, what says so to whoever asks them for resources."""
+        return self.servers or Unserved()
+
     def make_skills(self) -> "Skills":
         """The session's skills."""
         return make_skilled(
