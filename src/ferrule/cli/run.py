@@ -30,7 +30,7 @@ from ferrule.cli.options import (
     session_options,
 )
 from ferrule.cli.printer import EventDisplay, front, outbox, plainly
-from ferrule.cli.render import Refusals, refusal_lines
+from ferrule.cli.refusals import Refusals, refusal_lines
 from ferrule.cli.session_flags import FITTING, FLAGS, Fitting, SessionFlags, add_fitting_options, session_flags
 from ferrule.cli.show import DONE, FAILED, INTERRUPTED, LIMIT, REFUSED
 from ferrule.core.call import Done

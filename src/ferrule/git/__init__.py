@@ -17,18 +17,19 @@ import hashlib
 import os
 import re
 import selectors
-import shutil
 import stat
 import struct
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from ferrule.system.environment import program_on_path
 from ferrule.system.folder import Stamp, is_settled, read_whole, stamp
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 MOST_BYTES = 64 << 20
 _SECONDS = 20.0
@@ -51,14 +52,16 @@ class Objects:
         self._outside = tuple(outside)
         self._running: _Git | None = None
         self._own = ""
+        self._folder: TemporaryDirectory[str] | None = None
+        self._packs = 0
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop()
-        if self._own:
-            shutil.rmtree(self._own, ignore_errors=True)
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def read(self, objects: str, name: str, kind: str) -> bytes | None:
         """The object whose bytes have this name as their hash; None where there is none such, or no git."""
@@ -80,7 +83,9 @@ class Objects:
     def pack(self, objects: str, names: Sequence[str]) -> list[str]:
         """A pack of these objects and its index: files that are there as long as this reader. Raises OSError."""
         git, environment = self._surroundings(objects, is_long=len(names[0]) > 40)
-        folder = tempfile.mkdtemp(dir=self._own)
+        self._packs += 1
+        folder = os.path.join(self._own, f"packs-{self._packs}")
+        os.mkdir(folder, 0o700)
         argv = [git, "pack-objects", "-q", os.path.join(folder, "pack")]
         text = "".join(f"{name}\n" for name in names).encode()
         try:
@@ -110,7 +115,10 @@ class Objects:
         if git is None or not os.path.isdir(objects):
             raise FileNotFoundError(objects)
         if not self._own:
-            self._own = tempfile.mkdtemp(prefix="ferrule-git-")
+            from tempfile import TemporaryDirectory  # slow to load, and most sessions read no objects
+
+            self._folder = TemporaryDirectory(prefix="ferrule-git-", ignore_cleanup_errors=True)
+            self._own = self._folder.name
         folder = os.path.join(self._own, "long" if is_long else "short")
         if not os.path.isdir(folder):
             _make(folder, is_long=is_long)

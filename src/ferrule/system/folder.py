@@ -13,7 +13,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import random
 import stat
 import sys
 import time
@@ -415,7 +414,7 @@ class Locks:
         while not try_lock(descriptor):
             if time.monotonic() > deadline:
                 raise LockTimeoutError(f"another process held the lock for {self._seconds:g} seconds")
-            time.sleep(random.uniform(0, pause))  # noqa: S311 - spreads the waiters, keeps no secret
+            time.sleep(pause * os.urandom(1)[0] / 255)  # spreads the waiters
             pause = min(pause * 1.5, 0.02)
 
 
