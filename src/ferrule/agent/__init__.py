@@ -1,6 +1,6 @@
 """Define the events of a conversation, and the limits that end it.
 
-The user, or the end of the time, can stop the wait for an answer or a
+Budgets count turns, tokens, cost and time. The user, or the end of the time, can stop the wait for an answer or a
 hook. A model goes round in circles if it makes the same calls with the same answers, turn after turn.
 """
 

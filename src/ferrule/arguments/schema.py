@@ -1,10 +1,10 @@
 """Check arguments against a schema, mend near misses, and turn them into the struct that a tool takes.
 
-A value that fits its schema is never
+Examples are "5" for the number 5, and a string of JSON for an object. A value that fits its schema is never
 changed. A change is kept if it makes the value fit, or at least gives it the requested type, so that the remaining
 complaint is not about its quotes. Validators are made without fetching anything.
 
-Building a validator and importing its
+The steps are: the advertised schema, canonical names, final form, struct. Building a validator and importing its
 library wait for the first call, so that neither slows down the start.
 """
 

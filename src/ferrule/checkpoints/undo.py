@@ -1,10 +1,10 @@
 """Undo and redo writes, take files back to an earlier prompt, and keep drafts until all are written at once.
 
-A tool with the draft's services that opens or writes
+Drafts are copies in a private folder of the state directory. A tool with the draft's services that opens or writes
 a file's real path gets the copy; every other path leads to the usual file. A lock that ends with its process tells
 which folders are still in use, so that the next session can remove those of a killed one.
 
-A description names the files of a write,
+Every file that was changed since that prompt becomes what it was then. A description names the files of a write,
 or the command and the number of files that it changed.
 """
 

@@ -1,6 +1,6 @@
 """Print the conversation of `ferrule run` in each of its forms, and read and write JSON lines.
 
-A reader of the output that is slow or stuck does not
+Messages may arrive while an agent works or while it waits. A reader of the output that is slow or stuck does not
 delay the loop.
 """
 

@@ -1,6 +1,6 @@
 """Render a conversation as plain text.
 
-The work ends when the output has no reader
+The answer goes to standard output, and the progress to standard error. The work ends when the output has no reader
 any more.
 """
 

@@ -1,6 +1,6 @@
 """Define calls and replies, and the events of a call.
 
-Every call gets exactly one
+A call is a tool's name and its input, in the words of the model family that wrote it. Every call gets exactly one
 reply.
 """
 

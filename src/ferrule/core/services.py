@@ -1,6 +1,6 @@
 """Define the services that tools reach through their context, and what they come back with.
 
-The host runs
+In plan mode a session only reads, and writes its plan, until the user has approved the plan. The host runs
 subagents, because it has the model.
 """
 

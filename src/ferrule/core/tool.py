@@ -1,12 +1,12 @@
 """Define tools and faces: what a tool accepts and touches, and the form in which a model family sees it.
 
-The last answer
+A tool answers four questions: what it accepts, what it touches, what it does, what it says. The last answer
 belongs to the face, beside the family's words; the first three are here.
 
 Arguments are one frozen struct per tool, in canonical names. A preview finds out what a call would change without
 changing anything.
 
-A bound is data: how much of a text a family's model
+Everything in which families differ is a field of a face. A bound is data: how much of a text a family's model
 gets, and which part of it.
 """
 

@@ -1,10 +1,10 @@
 """Read pictures and PDF documents, decode them in a child process, and make versions that model APIs take.
 
-On Linux it also closes itself in before it
+The child runs as the same user, with limits on memory, time and output. On Linux it also closes itself in before it
 reads the file: it opens no other file and no connection. Elsewhere, and on kernels without Landlock, it could reach
 what the user can.
 
-Pixels and PDF pages are decoded in a child
+Everything that is learned here about pictures is learned from headers. Pixels and PDF pages are decoded in a child
 process (`decoder`), and pixels only if the header promises not too many of them.
 """
 

@@ -1,8 +1,8 @@
 """Guard paths inside the workspace: secret files and protected files.
 
-Protected files (what programs obey or
-run by themselves) are never written. Both lists hold for the real path behind a link, in any letter case, with trailing
-dots or blanks, and whether or not the file exists yet. Names compare by whole components.
+Secret files are never read, searched or edited; the lists of names and signs below say what is one. Protected files
+(what programs obey or run by themselves) are never written. Both lists hold for the real path behind a link, in any
+letter case, with trailing dots or blanks, and whether or not the file exists yet. Names compare by whole components.
 
 Two questions about secrets have different answers. `secret`: may a tool tell its content, or a command line name it?
 `hidden`: may a command that runs see it? What is committed is in everybody's hands, and git has to find it, so that

@@ -1,9 +1,10 @@
 """Read notebooks (nbformat 4), find the parts of their JSON, and change one cell by splicing bytes.
 
-The new part is written as the file writes: its line ends,
+An edit leaves everything else as it was written. The new part is written as the file writes: its line ends,
 indentation, blanks after commas and colons, and escapes.
 
-NaN and Infinity pass, because Python writes them.
+Nothing is decoded that is not asked for, and nothing recurses: how deep and how long a text is was chosen by whoever
+wrote it. NaN and Infinity pass, because Python writes them.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """Replace pieces of text in a file, and explain why an edit found no place or more than one.
 
-Reports speak of
+Likeness is measured here, and only here: it chooses the text to show, never the text to write. Reports speak of
 "the old text" and "the new text", because each family has its own names for these parameters.
 """
 

@@ -1,6 +1,6 @@
 """Read text files as bytes, splice them, and cut windows and blocks of lines out of them.
 
-Only CR LF and LF end
+A text keeps its encoding, byte-order mark and line ends, and a splice changes nothing else. Only CR LF and LF end
 a line, and CR in a file that has no LF; no other break that Unicode knows does.
 
 A window of lines can come from a file of any size, without reading more of it than has to be read.
@@ -9,7 +9,7 @@ A block is the lines around one line that belong together by their indentation. 
 one above it that is indented less. A line that goes on with what one above it has begun (`else:`, `}`, a `{` of
 its own) encloses nothing itself: it belongs to what it goes on with.
 
-A line that goes on with what one above it has
+What encloses a line is the nearest one above it that is indented less. A line that goes on with what one above it has
 begun (`else:`, `}`, a `{` of its own) encloses nothing itself: it belongs to what it goes on with.
 """
 

@@ -1,10 +1,11 @@
 """Read the objects, the index and the first commit of a git repository without trusting anything else in it.
 
-Its answers are checked against the hash that was asked for.
+Git is started on an empty repository of our own and sees only the other repository's folder of objects: no
+settings, no refs, no replacements, no hooks. Its answers are checked against the hash that was asked for.
 
 The index is parsed here, without git.
 
-What
+A file whose bytes are those of that commit is no secret of this machine's: whoever has the repository has it. What
 commands add to the index, or commit, is in no such commit. A commit is known by its hash, and everything that is read
 is held against the hash that leads to it, so that nothing which a command plants among the objects, or beside them
 (replacements, grafts, alternates, filters, settings), is believed: to pass for committed, a file has to have the very

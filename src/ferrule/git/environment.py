@@ -1,6 +1,6 @@
 """Run git without running what a repository's own settings name, and judge changes of those settings.
 
-A user who unpacks an
+Settings of a repository name programs: monitors, filters, converters, hooks, helpers. A user who unpacks an
 archive with a `.git` in it has such settings without having read them. Variables of the environment count more
 than any file of settings, so each program is switched off by name. The names of filters and drivers can be
 anything: git itself is asked for them first, which runs nothing. The user's own settings (`~/.gitconfig`, the
@@ -9,7 +9,8 @@ system's, variables) stay; if a repository has overwritten one, the user's value
 A setting that is planted between the look and the start is not seen. The sandbox that confines commands covers
 that moment.
 
-Where git cannot be asked, every change counts as harmful.
+Git itself reads the two versions (`git config --file`), from copies, with no includes: no parser of ours can differ
+from it. Where git cannot be asked, every change counts as harmful.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
 """List the hosts of models, and store and find their keys.
 
+A key is kept under the name of the variable that would hold it, so that hosts that share a variable share a key.
 A small file says which keys there are and where. Nothing else tells whether the keyring is worth loading.
 """
 

@@ -1,6 +1,7 @@
 """Clean texts: take out what steers a terminal or hides from a reader, and leave the rest alone.
 
-A carriage return becomes a newline, so that a
+What goes: escape sequences as a whole, control characters but tab and newline, characters that turn the
+direction of writing, tag characters, byte-order marks. A carriage return becomes a newline, so that a
 progress bar is a list of lines. Half of a surrogate pair becomes U+FFFD. Joiners stay: emoji and whole scripts
 need them.
 """

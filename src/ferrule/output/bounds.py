@@ -1,15 +1,17 @@
 """Bound results: cut and shorten a text to what a family's model gets, and keep the whole.
 
-There is one pure function for each kind of bound that a family has.
+This is the only place that bounds results. There is one pure function for each kind of bound that a family has.
 
 The laws of `cut` hold here, too: a text that fits is returned itself, a code point is never split, and the kept
 part is within the bound. There is one exception: the sentence about the missing part comes on top, as the
 families have it, so a shortened text may be shortened again; the engine shortens only once. `missing` is the
 number of characters that a tool has already left out of the middle; the sentences count them.
 
+Two laws hold for all of them: a code point is never split, and cutting twice changes nothing.
 Sizes are UTF-8 bytes; the size of a JSON value is that of its encoding, images not counted.
 
-The sentence that says what is missing comes on top, as the families have it, so a text that
+The laws of `cut` hold here too, but one: a text that fits is returned itself, a code point is never split, and what is
+kept is within the bound. The sentence that says what is missing comes on top, as the families have it, so a text that
 was shortened may be shortened again; the engine does it once. `missing` is how many characters a tool has left out of
 the middle already; the sentences count them.
 """

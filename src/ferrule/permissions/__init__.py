@@ -1,11 +1,12 @@
 """Define permission decisions, the questions before them, and the tools that a mode allows.
 
+A mode decides about calls that rules leave open. It never undoes a denial, neither of a rule nor of the guard.
 Requests that always ask, such as leaving the sandbox, are not subject to modes and do not come here.
 
 The module also holds the tool and parameter names that rules use, and the test for the agent's own notes: files
 in its notes folder that no program obeys by itself.
 
-Each kind says what
+A question is answered by a person at a terminal, by a callback, or by nobody, which means no. Each kind says what
 the question is about, what a yes means, and whose yes counts.
 """
 

@@ -1,6 +1,6 @@
 """Decide on each call once, from the rules of all layers and from what the sandbox holds.
 
-Rules about hosts also apply to calls that
+The policy of a subagent follows its parent's and is nowhere milder. Rules about hosts also apply to calls that
 reach another host on their way.
 """
 

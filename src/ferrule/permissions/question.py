@@ -1,9 +1,10 @@
 """Put questions to a person or a program: what is asked, what it shows, and what an answer means.
 
-For a protected file the
+Changes to files are shown as numbered lines with a few unchanged lines around them. For a protected file the
 question says which program runs or obeys it.
 
-A program that cannot be run, does not end in time
+It gets the arguments as JSON on its standard input, and answers with its exit code: 0 allows, 1 asks, everything else
+refuses, with what it wrote to its standard error as the reason. A program that cannot be run, does not end in time
 or dies decides nothing, and then the call is refused.
 """
 

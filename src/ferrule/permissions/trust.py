@@ -1,6 +1,6 @@
 """Read the layers of rules, and store the user's trust in a project's rules and code.
 
-A project is known by its real path
+Trust is in the contents of these files, in this folder, and in nothing else. A project is known by its real path
 and the folder that is there now, and its rules by a hash of them all. A folder that is moved or replaced, or a
 file that is changed, added or removed, ends the trust. Nothing is inherited: not from the parent folder, and not
 from a repository that a `.git` file points to, for anybody can write such a file.

@@ -1,9 +1,9 @@
 """Build the home folder and the temporary folder that commands see.
 
-Toolchains can be read. Caches can be read, and what is written there goes into a folder of
+The rest appears empty. Toolchains can be read. Caches can be read, and what is written there goes into a folder of
 the engine's own. This table is what `ferrule doctor` shows.
 
-The calls of `ferrule call` in one workspace share one, which is
+A session has its own and removes it at its end. The calls of `ferrule call` in one workspace share one, which is
 emptied after an hour without a call. A lock says that somebody uses it; what a killed engine left has none.
 """
 

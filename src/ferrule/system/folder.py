@@ -1,6 +1,6 @@
 """Open, list and identify files below a folder by descriptor, and lock them between processes.
 
-A link that was swapped in between is met and refused, so the
+A path is resolved first and opened afterwards. A link that was swapped in between is met and refused, so the
 file that was checked is the file that is opened. `openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS)` promises the
 same; this module uses calls that both Linux and macOS have. Windows has no such calls: there the joined path is
 opened.

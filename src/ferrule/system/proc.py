@@ -1,6 +1,7 @@
 """Query the system about processes, and heed the signals that end this one.
 
-`is_ours` reports the mark.
+`take` marks this process as our own, as that of the command line is, in contrast to a program that embeds the
+package. `is_ours` reports the mark.
 """
 
 import contextlib

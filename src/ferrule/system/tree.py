@@ -1,6 +1,6 @@
 """Find and end all processes of a command, and keep a roster of them for the next engine.
 
-Whoever sweeps the roster after it ends what it had started: only processes that
+An engine that is killed ends nothing. Whoever sweeps the roster after it ends what it had started: only processes that
 are certain to be the ones of the roster, and none that was detached on purpose.
 """
 

@@ -1,6 +1,6 @@
 """Read and write server-sent events, order deltas, mend JSON and assemble answers.
 
-Deltas are put in an order that
+An answer begins once and ends once, and every call in it is numbered and ended. Deltas are put in an order that
 every API can express: one thing after the other, with nothing left open.
 
 Events may be almost JSON: bytes that are not text, and characters cut in two between events.

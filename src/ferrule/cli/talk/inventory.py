@@ -1,6 +1,6 @@
 """Implement the commands that list and choose: servers, subagents, skills, tasks, models and conversations.
 
-`/tasks` and `/ports` show and stop
+`/mcp`, `/agents` and `/skills` show what the session has beside its tools. `/tasks` and `/ports` show and stop
 background work, with its output and its ports. The models that can be asked are listed with their host, their
 window and their cost.
 """

@@ -1,6 +1,6 @@
 """Show the status of the chat: the live rows, the line below the input, token usage, `/context` and `/cost`.
 
-Usage also tells whether the prompt cache is hit
+On a narrow terminal the most important parts of the line survive. Usage also tells whether the prompt cache is hit
 as it should be.
 """
 

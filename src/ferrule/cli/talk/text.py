@@ -1,6 +1,6 @@
 """Style lines for the screen: colour themes, cutting to a width, and pictures.
 
-`terminal` uses the 16 colours of the user's terminal, which fit its
+Every colour of the chat is a name in a theme. `terminal` uses the 16 colours of the user's terminal, which fit its
 background but have no known contrast; the others use fixed colours of the 256, chosen for a black or a white
 background. The terminal is never asked for its background: `auto` believes COLORFGBG, if it is set.
 

@@ -1,6 +1,6 @@
 """Define Amp's tools: ten faces, their aliases, how arguments are arranged, and how outcomes read.
 
-Outcomes include todos, which Amp calls tasks, the project's checks,
+A command line is prepared before it runs. Outcomes include todos, which Amp calls tasks, the project's checks,
 complaints of language servers, and earlier threads.
 """
 

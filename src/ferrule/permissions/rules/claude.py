@@ -1,6 +1,7 @@
 """Read the rules of Claude Code's and Wayland's settings.
 
-An allow rule that cannot be read is dropped with a warning. Deny and ask rules are read widely, allow rules
+A deny or ask rule that cannot be read is an error, because dropping it would allow the calls that it was meant to
+stop. An allow rule that cannot be read is dropped with a warning. Deny and ask rules are read widely, allow rules
 narrowly.
 """
 

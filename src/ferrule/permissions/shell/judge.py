@@ -1,11 +1,11 @@
 """Judge a command line by its tree: what it reads and writes, and what stays uncertain.
 
-Every simple command at every depth has to be
+The shell runs a command line beside others only if it only reads. Every simple command at every depth has to be
 covered; anything uncertain asks.
 
 A command counts as an edit if all that it does is change files of the workspace and those files are known.
 
-What a script, a build or a
+Where commands run confined without a question, such a one would be a way around the rule. What a script, a build or a
 test runs by itself is not looked at: a rule about commands is about those that the line names.
 """
 

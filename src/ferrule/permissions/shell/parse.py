@@ -1,6 +1,7 @@
 """Parse command lines, and propose rules for them.
 
-Any uncertainty about the line as a whole is a doubt, and a line with a doubt is never covered
+Every command that bash would run is listed, even if something else is wrong with the line, so that rules that
+deny always apply. Any uncertainty about the line as a whole is a doubt, and a line with a doubt is never covered
 by rules.
 
 The grammar is more lenient than bash: it takes a carriage return for a blank, joins tokens that bash separates

@@ -1,10 +1,10 @@
 """Ask the client of an MCP server: questions to its user, and its roots.
 
-From 2026-07-28 on a server sends no
+Up to 2025-11-25 the question goes to the client while its request waits. From 2026-07-28 on a server sends no
 requests: the call is given up before it has run, its answer says what is asked, and the client calls again with what
 its user said.
 
-A workspace so wide would let a model read all that its
+Desktop clients start servers in `/` or in the home folder. A workspace so wide would let a model read all that its
 user can, without a question; so the client's roots decide, and without any `/` is never taken.
 """
 

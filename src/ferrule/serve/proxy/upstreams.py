@@ -1,6 +1,6 @@
 """Choose the upstream models of a request, and reach their hosts.
 
-A host has places, a queue and rates, and a model that
+Each model is made once, with its connections and limits. A host has places, a queue and rates, and a model that
 fails repeatedly is not asked for a while.
 """
 

@@ -1,5 +1,6 @@
 """Load the tools of installed packages, the user and the project: executables and modules.
 
+`deploy.sh` is the tool `deploy_sh`, for model APIs take no dots, and `deploy.sh.md` beside it describes it.
 Without such a file the program is asked with `--help`, in families that do so: once for its content, unable to
 write anything or reach anybody, and never if nothing can confine it so.
 """

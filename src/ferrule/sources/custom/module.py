@@ -1,6 +1,7 @@
 """Load Python and Lua modules as tools.
 
-Errors in it become warnings. Its output while it loads goes to standard error, because
+Such a module is the user's own code, with all of the user's rights; nothing confines it, and there is no time
+limit while it loads. Errors in it become warnings. Its output while it loads goes to standard error, because
 standard output may carry a protocol.
 
 A folder called `tools` often holds unrelated scripts. A file that neither names `TOOL` or `TOOLS` nor imports
@@ -8,7 +9,8 @@ ferrule cannot be a tool, and is not run.
 
 Lua modules use the same tool records.
 
-A tool has `sandbox.MEMORY_BYTES` and the time of its call.
+The state is no wall against an attacker who knows a fault of the interpreter; it keeps an honest tool honest and
+a runaway one from taking the session along. A tool has `sandbox.MEMORY_BYTES` and the time of its call.
 
 Python never touches a value of the tool's: a table there may have code behind it, and lupa ends the whole process
 if Lua runs out of memory outside of a protected call. Only texts go in and come out, and the bound on memory

@@ -1,13 +1,13 @@
 """Read MCP server entries in every form, and add or remove servers in a configuration file.
 
-Of two servers with the same
+Servers come from the machine's administrator, the session, the user and the project. Of two servers with the same
 name the one that is written nearer to the user counts; names are compared without letter case. An entry that
 cannot be understood is a warning and affects only its own server.
 
 Files are read whole and must be of ordinary size; a project's file may involve no links. The rest of a changed
 file stays as it is.
 
-The understood parts of an entry become a
+The forms are Claude Code's, Amp's, and a bare map of names and servers. The understood parts of an entry become a
 `Server`, the rest a warning.
 
 Variables are `${NAME}` and `${NAME:-otherwise}`, and are filled in when the server is started. Pins and questions

@@ -1,6 +1,6 @@
 """Convert the answers of an MCP server to outcomes, and keep out of its lists what cannot be used.
 
-Lists are checked entry by entry and bounded before they are
+Contents that cannot be shown are replaced by words. Lists are checked entry by entry and bounded before they are
 used: a tool that cannot be used is left out, and the others stay.
 """
 

@@ -1,6 +1,6 @@
 """Manage the MCP servers of a session, their tools and their resources.
 
-Resources are
+The tools of a server are known from its last run, so a server is started only when it is needed. Resources are
 requested from several servers at once and returned in pages.
 
 What it says of itself is read when it is first looked at.

@@ -1,6 +1,6 @@
 """Define the kinds of subagents, and hand work from a tool to one of them.
 
-It can only take rights away: if a restriction in
+A file such as `.claude/agents/reviewer.md` describes one kind. It can only take rights away: if a restriction in
 it cannot be understood, the whole file is unusable.
 
 Files come from the project and from the user's own folders. If two have one name, the project's counts because

@@ -1,6 +1,6 @@
 """Delegate work to subagents, in the background too, and ask one for deep reasoning or other repositories.
 
-Only repositories that the user's settings name can be read
+The subagents read and answer; they change nothing. Only repositories that the user's settings name can be read
 beside the workspace.
 """
 

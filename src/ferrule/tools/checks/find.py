@@ -1,6 +1,6 @@
 """Find the checks of a project in its own files and targets, and decide which run by default.
 
-The same programs are often written down
+Every ecosystem has a table that says which file speaks for which check. The same programs are often written down
 in more than one place. Running a check twice is a nuisance and missing one is a fault, so these rules decide
 what runs when no check is named:
 

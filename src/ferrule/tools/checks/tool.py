@@ -1,6 +1,6 @@
 """Run the project's own checks: type checkers, linters, tests, and reviews of what was changed by subagents.
 
-Reviews run beside them.
+Several checks run at once, but never two that need the same thing. Reviews run beside them.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """List the problems that language servers find, and report errors that are new after edits.
 
-The comparison uses only servers that already run; it starts
+An error is not new if it only moved with its lines. The comparison uses only servers that already run; it starts
 none.
 """
 

@@ -1,12 +1,12 @@
 """Expand the instructions of a skill or of a command file with its arguments and commands.
 
-What was put into it, an argument or the output of a command, is never looked at
+The text is looked through once. What was put into it, an argument or the output of a command, is never looked at
 again: a placeholder or a command in it stays text.
 
 In a command an argument is one word, quoted for the shell. Where the command is written in a way that quoting is not
 certain to work in, there is no command line at all. Whatever comes of it is judged as any other command line is.
 
-Of two with one name the project's counts.
+A project's files count only with the bytes that the user trusts. Of two with one name the project's counts.
 """
 
 import os

@@ -1,10 +1,10 @@
 """Define a kept conversation, its turns as text, and the words that searches compare.
 
-Accents and case
+`parseQuery` and `parse_query` are the words parse and query, and also the one word parsequery. Accents and case
 are ignored; scripts without blanks count letter by letter. The results are the same with SQLite's index and
 without it, because both are given these words.
 
-Pictures are named and never
+A turn's body is JSON that this file reads as it comes: nothing of it is taken for granted. Pictures are named and never
 given, and what a model thought is left out.
 """
 

@@ -1,6 +1,6 @@
 """Search the web with Brave Search, ddgs, Exa, SearXNG or Tavily.
 
-The library ddgs reads the result pages of search engines
+`search` asks the back end that the user has chosen. The library ddgs reads the result pages of search engines
 and needs no key. It is foreign code with its own HTTP, so it runs on a thread that is waited for no longer than
 the time limit.
 """

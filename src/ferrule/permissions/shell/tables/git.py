@@ -1,6 +1,7 @@
 """The rows of git: commands that read, and commands that change a repository.
 
-Flags with which that would not hold are among the dangers.
+That git runs what the repository's settings choose is not told by arguments: whoever runs it hardens it
+(`git/environment.py`). Flags with which that would not hold are among the dangers.
 """
 
 import re
